@@ -76,7 +76,7 @@ describe(runbook, () => {
     const made = inSources(reason, files.filter((path) => sourceOf(path).includes("ConfigurationError")))
       .concat(
         inSources(
-          /"(must (?:not have [^"]+ parameters|come from TokenRequest))"/g,
+          /"(must (?:(?:not )?have [^"]+ parameters|come from TokenRequest))"/g,
           filesOf("packages/core/src/Token*.ts")
         )
       )

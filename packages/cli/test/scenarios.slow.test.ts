@@ -15,7 +15,7 @@ const tooSlow = /^The token endpoint did not respond in time .*: try again later
 const webSite = /^Check STORE_API_AUTH_URL: it leads to a web site or a login page/
 const toTarget = /: set STORE_API_AUTH_URL to its target\./
 const toBase =
-  /^The token endpoint refused .*: check that STORE_API_AUTH_URL is the base of the access-token service\.$/
+  /^The token endpoint refused .*: check STORE_API_AUTH_URL and the (path of the token endpoint|parameters of the token request)\.$/
 const noGateway = /, not to a login page or a gateway\. If it does, the client id or the secret is wrong\.$/
 const allowed = /: check STORE_API_AUTH_URL and what the client is allowed/
 const untrusted = /^the certificate is from an authority that this machine does not trust/

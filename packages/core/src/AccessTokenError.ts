@@ -217,8 +217,8 @@ export class TokenRequestError
  * error and no token is a refusal too, with the reason that its code has.
  *
  * - `InvalidClient`: it does not accept these credentials. Correct them.
- * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service, and
- *   the `path` and the parameters of another one.
+ * - `InvalidRequest`: it does not accept the request. Check `authUrl`, and for another server than the specification's
+ *   the `path` and the parameters.
  * - `RateLimited`: too many requests. Send fewer, and none before `retryAt`.
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 that comes from an API. Check `authUrl`, and what the client is allowed to do.
@@ -254,7 +254,7 @@ export class TokenRefusedError
       description: OptionalText,
       /**
        * Whether servers that form-decode the refused credentials read other values than those that do not: they contain
-       * `+` or `%`, and were sent unencoded or with Basic. Default `false`.
+       * `+` or `%` (or the id a colon), and were sent unencoded or with Basic. Default `false`.
        */
       changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
         Schema.withConstructorDefault(() => false)
@@ -268,18 +268,23 @@ export class TokenRefusedError
   describe(names: OptionNames = {}): string {
     const authUrl = nameOf("authUrl", names)
     const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
+    const checkUrl = `check ${authUrl} and the path of the token endpoint.`
     const advice = {
       InvalidClient: this.changedByFormDecoding
         ? "check the client id and secret, which contain + or % (or a colon in the id): " +
-          "a server that form-decodes them reads other values, unless TokenRequest.clientSecretPost encodes them."
+          "servers read these differently, unless TokenRequest.clientSecretPost sends them."
         : "check the client id and secret.",
-      InvalidRequest: Option.exists(this.code, (code) => /^invalid_(scope|target)$/.test(code))
-        ? "check the parameters of the token request."
-        : `check that ${authUrl} is the base of the access-token service.`,
+      InvalidRequest: Option.match(this.code, {
+        onNone: () => checkUrl,
+        onSome: (code) =>
+          `check ${/^invalid_(scope|target)$/.test(code) ? "" : `${authUrl} and `}the parameters of the token request.`
+      }),
       RateLimited: "send fewer requests.",
       Unavailable: "try again later.",
       Other: this.status === 401
         ? `check ${authUrl}, which leads to a protected API instead of the access-token service.`
+        : this.status === 404 || this.status === 405
+        ? checkUrl
         : `check ${authUrl} and what the client is allowed to do.`
     }
     return `The token endpoint refused the request (${details.join(", ").replace(/\.?\s*$/, "")}): ${

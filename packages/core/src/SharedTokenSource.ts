@@ -221,16 +221,19 @@ export const layer = (
 
 /** Reads the credentials. Returns `undefined` if that fails: nothing is shared, and the endpoint reports the error. */
 const sealingOf = ({ credentials }: Options, purpose: seals.Purpose) =>
-  Effect.flatMap(credentials, (credentials) => seals.make(credentials, purpose)).pipe(
-    bounded(
-      credentialsTimeout,
-      Effect.as(
-        Effect.logWarning("The client credentials were not read in time; this access token is not shared"),
-        undefined
-      )
-    ),
-    Effect.catchAllCause(() => Effect.succeed(undefined))
-  )
+  Effect.flatMap(credentials, (credentials) =>
+    Effect.catchAllCause(
+      seals.make(credentials, purpose),
+      () => notShared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
+    )).pipe(
+      bounded(
+        credentialsTimeout,
+        notShared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
+      ),
+      Effect.catchAllCause(() => Effect.succeed(undefined))
+    )
+
+const notShared = Effect.as(undefined)
 
 /** What an acquisition uses. Durations are in milliseconds. */
 interface Sharing extends storedToken.StoredToken {

@@ -117,6 +117,7 @@ export const make = (
     const request = options.request ?? TokenRequest.specification
     const problem = typeof request.request === "function" ? request.own?.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* new ConfigurationError({ option: "request", reason: problem })
+    yield* check("credentials", Effect.isEffect(options.credentials), "must be an Effect")
     const maxLife = longestLife(options)
     yield* check("maxLifetime", maxLife > 0, "must be greater than zero")
     const attemptTimeout = Duration.toMillis(options.attemptTimeout ?? "10 seconds")

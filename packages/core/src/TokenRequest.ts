@@ -8,6 +8,7 @@ import * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
@@ -210,7 +211,9 @@ type Field = readonly [name: string, value: Parameter]
 
 /** The fields of the body. */
 const fieldsOf = (parameters: Parameters): ReadonlyArray<Field> => {
-  const fields = Object.entries(parameters).flatMap(([name, values]) =>
+  // A caller without types may pass a text.
+  const record: Parameters = Predicate.isReadonlyRecord(parameters) ? parameters : { "": "not a record" }
+  const fields = Object.entries(record).flatMap(([name, values]) =>
     [values].flat().flatMap((value): ReadonlyArray<Field> => value && reveal(value) !== "" ? [[name, value]] : [])
   )
   const hasGrantType = fields.some(([name]) => name === "grant_type")
@@ -243,6 +246,9 @@ const withParameters = (
 }
 
 const problemOf = (fields: ReadonlyArray<Field>): string | undefined => {
+  if (fields.some(([name, value]) => name === "" || !Predicate.isString(reveal(value)))) {
+    return "must have a record of texts as its parameters"
+  }
   if (fields.some(([name]) => /^client_(id|secret|assertion)$/.test(name))) {
     return "must not have client credentials among its parameters"
   }

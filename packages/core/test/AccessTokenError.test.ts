@@ -50,8 +50,8 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
   [request("TooLarge"), false, /check authUrl/],
   [request("Closed"), false, /keep its scope open/],
   [refused("InvalidClient"), false, /check the client id and secret/],
-  [refused("InvalidClient", true), false, /contain \+ or %.*a server that form-decodes them reads other values/],
-  [refused("InvalidRequest"), false, /check that authUrl is the base of the access-token service/],
+  [refused("InvalidClient", true), false, /contain \+ or %.*servers read these differently/],
+  [refused("InvalidRequest"), false, /check authUrl and the parameters of the token request/],
   [refused("RateLimited"), true, /send fewer requests/],
   [refused("Unavailable"), true, /try again later/],
   [refused("Other"), false, /check authUrl and what the client is allowed to do/],
@@ -201,9 +201,24 @@ describe("AccessTokenError", () => {
     assert.strictEqual(identifier, `@store-api/core/${error._tag}`)
   })
 
+  it.each(
+    [
+      [400, "invalid_scope", "check the parameters of the token request."],
+      [400, "invalid_target", "check the parameters of the token request."],
+      [400, "my_invalid_scope", "check authUrl and the parameters of the token request."],
+      [400, undefined, "check authUrl and the path of the token endpoint."],
+      [404, undefined, "check authUrl and the path of the token endpoint."],
+      [405, "invented", "check authUrl and the path of the token endpoint."]
+    ] as const
+  )("a refusal with status %s and the code %s: %s", (status, code, advice) => {
+    const reason = status === 400 ? "InvalidRequest" : "Other"
+    const error = new AccessTokenError.TokenRefusedError({ reason, status, code: Option.fromNullable(code) })
+    assert.include(error.message, `): ${advice}`)
+  })
+
   it("explains form-decoding only for refused credentials that contain + or %", () => {
-    assert.notInclude(refused("InvalidClient").message, "form-decodes")
-    assert.notInclude(refused("InvalidRequest", true).message, "form-decodes")
+    assert.notInclude(refused("InvalidClient").message, "differently")
+    assert.notInclude(refused("InvalidRequest", true).message, "differently")
   })
 
   /** Asking again does not help against these. */

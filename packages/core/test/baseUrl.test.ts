@@ -82,10 +82,22 @@ describe("baseUrl", () => {
     assert.isTrue(isLoopback(new URL("redis://127.0.0.1")))
   })
 
-  it("a host with the name of the path is not mistaken for the path, and the path may be a slash", () => {
-    for (const [path, end] of [["/x", "/x"], ["/", "/"]]) {
-      assert.strictEqual(Effect.runSync(endpointUrl({ authUrl: "https://x", path })), `https://x${end}`)
-    }
+  it.each([
+    { what: "a host with the name of the path is not the path", authUrl: "https://x", path: "/x", url: "https://x/x" },
+    { what: "the path may be a slash", authUrl: "https://x", path: "/", url: "https://x/" },
+    { what: "without a path, the base URL stays as it is", authUrl: "https://x/a//", path: "", url: "https://x/a//" },
+    { what: "slashes at its end count as one", authUrl: "https://x/a//", path: "b", url: "https://x/a/b" },
+    { what: "it may begin like the path", authUrl: "https://x/token/a", path: "token", url: "https://x/token/a/token" }
+  ])("the URL of an endpoint: $what", ({ authUrl, path, url }) => {
+    assert.strictEqual(Effect.runSync(endpointUrl({ authUrl, path })), url)
+  })
+
+  it("the URL of an endpoint may be http with allowInsecure alone", () => {
+    const authUrl = "http://x"
+    const error = Effect.runSync(Effect.flip(endpointUrl({ authUrl })))
+    deepStrictEqual([error.option, error.permittedBy], ["authUrl", Option.some("allowInsecure")])
+    assert.isTrue(Exit.isFailure(Effect.runSyncExit(endpointUrl({ authUrl, allowInsecure: false }))))
+    assert.strictEqual(Effect.runSync(endpointUrl({ authUrl, allowInsecure: true, path: "x" })), "http://x/x")
   })
 
   prop("accepts only https or loopback URLs without query, fragment and user info", [FC.oneof(

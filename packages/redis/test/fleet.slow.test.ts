@@ -62,6 +62,28 @@ describe.skipIf(isLeftOut)("the process that acquires the token for all", { time
   })
 })
 
+describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", { timeout: limit }, () => {
+  test.live.each(
+    [
+      ["hangs", Fault.hang({ times: Infinity })],
+      ["is down", Fault.status(503, { times: Infinity })]
+    ] as const
+  )("while the endpoint %s: it has the valid token of the other five", function*([, fault]) {
+    const fleet = yield* Fleet.processes(6)
+    const [redis, { fail, settings, tokenRequests, tokens }] = yield* Effect.all([redisServer(), shop()])
+    yield* fail(Fault.fields({ expires_in: 16 }))
+    const members = yield* share(Fleet.inThese(fleet.slice(1)), 5, redis, settings)
+    const held = yield* all(members, ({ get }) => get)
+    yield* fail(fault)
+    yield* all(members, ({ begin }) => begin(100))
+    yield* until("a renewal has begun", Effect.map(tokenRequests, (count) => count > 1))
+    const [newcomer] = yield* share(Fleet.inThese(fleet), 1, redis, settings)
+    assert(newcomer !== undefined)
+    deepStrictEqual([yield* newcomer.get, (yield* tokens).length], [held[0], 1])
+    allSucceed(yield* all(members, ({ end }) => end))
+  })
+})
+
 /** All keys that match this pattern, each once. */
 const keysOf = ({ servers }: Topology, pattern: string) =>
   Effect.map(

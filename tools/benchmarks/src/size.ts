@@ -36,10 +36,10 @@ const limits = [
   ["StoreAuth.layer", 14_700, `export { layer } from "${core}/StoreAuth"`],
   [
     "SharedTokenSource and TokenStore",
-    5000,
+    5050,
     `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`
   ],
-  ["whole core", 19_300, `export * from "${core}"`]
+  ["whole core", 19_400, `export * from "${core}"`]
 ] as const
 
 /** `npm run size`: compares the sizes of typical imports with their limits. */

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
@@ -40,7 +41,9 @@ export const endpointUrl = (options: {
     const { href, pathname } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
     const given = options.path ?? "/v1/oauth/accesstoken"
     if (given === "") return href
-    if (/[^!-~]|[?#]|:\/\//.test(given)) return yield* unusable("path", "must be a path, without a query or a fragment")
+    if (!Predicate.isString(given) || /[^!-~]|[?#]|:\/\//.test(given)) {
+      return yield* unusable("path", "must be a path, without a query or a fragment")
+    }
     const path = `/${given.replace(/^\/+/, "")}`
     const end = withoutSlashes(path)
     // A common mistake, which would look like a refusal.

@@ -12,6 +12,8 @@ import { character, clientId, clientSecret, credentialsOf, printable, sendable, 
 
 const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
 
+type Parameters = TokenRequest.Parameters
+
 const made = (request: TokenRequest.TokenRequest, id = clientId, secret = clientSecret) =>
   request.request(credentialsOf(id, secret))
 
@@ -190,6 +192,7 @@ describe("TokenRequest", () => {
 
     const control = "must not have control characters in its parameters"
     const among = "must not have client credentials among its parameters"
+    const noTexts = "must have a record of texts as its parameters"
     const noPath = "must be a path, without a query or a fragment"
 
     test.each(
@@ -210,6 +213,20 @@ describe("TokenRequest", () => {
           { request: clientSecretBasic as unknown as TokenRequest.TokenRequest },
           "request",
           "must come from TokenRequest"
+        ],
+        // Callers without types.
+        ...[5, true, { a: "canary" }, [["canary"]], Redacted.make(5)].map(
+          (scope) => [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "request", noTexts] as const
+        ),
+        ...["scope=canary", ["canary"], null].map(
+          (parameters) =>
+            [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "request", noTexts] as const
+        ),
+        [{ path: 5 as unknown as string }, "path", noPath],
+        [
+          { credentials: { clientId } as unknown as TokenEndpoint.Options["credentials"] },
+          "credentials",
+          "must be an Effect"
         ],
         [{ request: clientSecretPost({ scope: "canary\n" }) }, "request", control],
         [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]

@@ -45,11 +45,14 @@ describe("TokenResponse", () => {
       for (const text of ["invented-token-0001", "developer@shop.example"]) assert.isFalse(shows(response, text))
     })
 
-    it("decodes a response that has only an access_token, with a lifetime of 60 minutes", () => {
-      const { access_token, expires_in, token_type, ...others } = decoded(`{"access_token":"t"}`)
-      deepStrictEqual([Redacted.value(access_token), token_type, lifeOf(expires_in, hour)], ["t", "bearer", hour])
-      deepStrictEqual(Object.values(others), Array(5).fill(Option.none()))
-    })
+    it.each([`{"access_token":"t"}`, `{"access_token":"t","token_type":null,"expires_in":null}`])(
+      "decodes a response that has only an access_token, as a bearer token of 60 minutes: %s",
+      (body) => {
+        const { access_token, expires_in, token_type, ...others } = decoded(body)
+        deepStrictEqual([Redacted.value(access_token), token_type, expires_in], ["t", "bearer", 3600])
+        deepStrictEqual(Object.values(others), Array(5).fill(Option.none()))
+      }
+    )
 
     it("ignores unknown fields, including refresh_token and a nested developer.email", () => {
       const response = decoded(tokenBody({

@@ -456,6 +456,7 @@ describe("the retries of TokenEndpoint", () => {
       ["400 with the code", reply(400, `{"ErrorCode":"invalid_client"}`)],
       ["a success with the code", reply(200, `{"error":"invalid_client"}`)],
       ["400 with unauthorized_client", reply(400, `{"error":"unauthorized_client"}`)],
+      ["400 with invalid_grant", reply(400, `{"error":"invalid_grant"}`)],
       ["401 of an API", reply(401, "", { "www-authenticate": "Bearer" })]
     ])("are read again after InvalidClient, and tried immediately if they have changed: %s", function*([, refused]) {
       const { reads, sent, times } = yield* rotating(["old", "new"], refused, FakeClient.token)
@@ -503,8 +504,8 @@ describe("the retries of TokenEndpoint", () => {
     )
 
     test("are not read again when the endpoint refuses the request for another reason", function*() {
-      for (const status of [400, 403, 503]) {
-        const { reads, sent } = yield* rotating(["one", "two"], reply(status))
+      for (const refused of [reply(400), reply(400, `{"error":"invalid_scope"}`), reply(403), reply(503)]) {
+        const { reads, sent } = yield* rotating(["one", "two"], refused)
         deepStrictEqual([reads, [...new Set(sent)]], [1, ["one"]])
       }
     })
@@ -551,9 +552,9 @@ describe("the retries of TokenEndpoint", () => {
     })
 
     test("is reported within half of a short attemptTimeout when its body never arrives", function*() {
-      const client = FakeClient.make(reply(403, new ReadableStream()))
+      const client = FakeClient.make(reply(400, new ReadableStream()))
       const { outcome, took } = yield* run(client, { attemptTimeout: "200 millis" })
-      deepStrictEqual([outcome, took], ["Other", 100])
+      deepStrictEqual([outcome, took], ["InvalidRequest", 100])
     })
   })
 

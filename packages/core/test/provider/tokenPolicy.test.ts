@@ -129,7 +129,6 @@ describe("tokenPolicy", () => {
 
   describe("an acquisition", () => {
     const now = { wall: 1000, monotonic: 1000 }
-    const policy = tokenPolicy.make()
     const acquisition: tokenState.Acquisition = {
       startedAt: now,
       replacing: undefined,
@@ -137,15 +136,18 @@ describe("tokenPolicy", () => {
       done: Deferred.unsafeMake(FiberId.none)
     }
     const land = (state: tokenState.State, received: AccessToken.AccessToken) =>
-      tokenState.land(policy, { acquisition, exit: Exit.succeed(received), chance: 0 })(state, now)
-    const [, holding] = land({ ...tokenState.initial, acquisition }, token("one"))
+      tokenState.land(tokenPolicy.make(), { acquisition, exit: Exit.succeed(received), chance: 0 })(
+        { ...state, acquisition },
+        now
+      )
 
     it.each([
       { received: token("one"), expected: true, what: "the rejected token" },
       { received: token("two", hour - 1), expected: false, what: "another token, even with a shorter lifetime" }
     ])("after a rejection counts as repeated: $expected, for $what", ({ expected, received }) => {
+      const [, holding] = land(tokenState.initial, token("one"))
       const [, rejected] = tokenState.reject(token("one"))(holding, now)
-      const [, next] = land({ ...rejected, acquisition }, received)
+      const [, next] = land(rejected, received)
       assert.strictEqual(next.held?.repeated, expected)
     })
   })

@@ -214,7 +214,7 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
     )
   ]
 
-  test.each(faults)("returns a token after one request and logs nothing sensitive when %s", function*([, broken]) {
+  test.each(faults)("returns a token after one request and logs nothing sensitive when %s", function*([what, broken]) {
     const { requests, start } = yield* fleet()
     // A stored token, which must be opened and replaced.
     const cached = yield* (yield* start()).get()
@@ -233,5 +233,11 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
     deepStrictEqual([outcome, yield* requests], ["token-2", 2])
     assert.include(lines.join(), "a logged cause")
     assert.notInclude(lines.join(), "invented")
+    const warning = "Web Crypto could not derive a key; this access token is not shared"
+    assert.strictEqual(
+      lines.join().includes(warning),
+      /subtle|importKey|derive/.test(what),
+      "says why it is not shared"
+    )
   })
 })

@@ -55,6 +55,7 @@ export default defineConfig(
     // They import Effect 4, which only the workspace of that line has.
     "tools/effect4/line/",
     "tools/effect4/overlay/",
+    "examples/effect4/",
     // Generated from docstrings, which are checked in the sources.
     "docs/reference/api/"
   ]),

@@ -3,7 +3,7 @@
  * On SIGTERM it finishes the requests in flight, and then exits.
  */
 import { createServer } from "node:http"
-import { HttpRouter, HttpServer, HttpServerResponse } from "@effect/platform"
+import { HttpLayerRouter as HttpRouter, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
 import { AccessTokenError, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
@@ -36,10 +36,9 @@ const order = Effect.gen(function*() {
   Effect.catchAll((error) => unavailable(statusOf(error)))
 )
 
-const router = HttpRouter.get(health, "/orders/:id", order)
+const routes = Layer.merge(health, HttpRouter.add("GET", "/orders/:id", order))
 
-const ServerLive = HttpServer.serve(router).pipe(
-  HttpServer.withLogAddress,
+const ServerLive = HttpRouter.serve(routes).pipe(
   Layer.provide(NodeHttpServer.layerConfig(createServer, {
     port: Config.withDefault(Config.integer("PORT"), 8080),
     host: Config.succeed("127.0.0.1")

@@ -28,5 +28,5 @@ export const inCache = <E>(request: Effect.Effect<Token, E>): Effect.Effect<Effe
       timeToLive: "55 minutes",
       lookup: (_: "token") => Effect.map(request, ({ value }) => value)
     }),
-    (cache) => cache.get("token") // Effect 4: Cache.get(cache, "token")
+    (cache) => cache.get("token")
   )

@@ -1,4 +1,4 @@
-import { HttpApiClient, HttpApp, HttpRouter } from "@effect/platform"
+import { HttpApiClient, HttpApp, HttpLayerRouter } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient, TokenSource } from "@store-api/core"
@@ -23,11 +23,9 @@ import { plainStoreClient, StoreApi, storeClient } from "../src/declared/api.js"
 import * as DeclaredServer from "../src/declared/server.js"
 // The tests run the code of docs/guides/recipes.md.
 import { health } from "../src/recipes/health.js"
-import { KeepWarm } from "../src/recipes/keepWarm.js"
-import { retryingClient } from "../src/recipes/retryApi.js"
-import { atRetryAt } from "../src/recipes/retryAt.js"
+import { atRetryAt, retryingClient } from "../src/recipes/retry.js"
 import { Stores } from "../src/recipes/stores.js"
-import { StoreAuthLive } from "../src/recipes/warmUp.js"
+import { KeepWarm, StoreAuthLive } from "../src/recipes/warm.js"
 import { tokenRequests, variablesOf } from "./support/program.js"
 
 const token = (value: string) =>
@@ -134,7 +132,8 @@ describe("recipes", () => {
             Effect.runtime<AccessTokenProvider.AccessTokenProvider>(),
             yield* Layer.buildWithScope(layer, scope)
           )
-          const handler = HttpApp.toWebHandlerRuntime(runtime)(Effect.flatten(HttpRouter.toHttpApp(health)))
+          const routes = yield* Scope.extend(HttpLayerRouter.toHttpEffect(health), scope)
+          const handler = HttpApp.toWebHandlerRuntime(runtime)(routes)
           const ask = (path: string) =>
             Effect.promise(async () => {
               const response = await handler(new Request(`http://localhost${path}`))

@@ -1,6 +1,6 @@
 /** Tests what the generator of the Effect 4 line reports. `npm run effect4` compiles and tests what it generates. */
 import { assert, describe, it } from "vitest"
-import { strangers, unexplained, unused } from "./generate.mjs"
+import { strangers, unused } from "./generate.mjs"
 import { allowed, forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
 import { transform } from "./transform.mjs"
 
@@ -77,21 +77,5 @@ describe("the generator of the Effect 4 line reports", () => {
   it("no forbidden member in what its rules write, because none of them writes one", () => {
     const produced = [...Object.values(members), ...Object.values(patterns).map(String)].join("\n")
     for (const member of Object.keys(forbidden)) assert.notMatch(produced, new RegExp(`\\b${member}\\b`), member)
-  })
-
-  it("a difference that no comment in the docs explains, and a wrong comment", () => {
-    const problemsOf = (comment: string, from = "effect"): ReadonlyArray<string> =>
-      unexplained(
-        `import { Layer } from "${from}"\nconst x = Layer.unwrapEffect(y)${comment}\n`,
-        `import { Layer } from "effect"\nconst x = Layer.unwrap(y)\n`
-      )
-    const missing = "no comment says to write: const x = Layer.unwrap(y)"
-    const wrong = "not in the code for Effect 4: Layer.wrap"
-    assert.deepStrictEqual(problemsOf(" // Effect 4: Layer.unwrap"), [])
-    assert.deepStrictEqual(problemsOf(""), ["no comment in or above: const x = Layer.unwrapEffect(y)", missing])
-    assert.deepStrictEqual(problemsOf(" // Effect 4: Layer.wrap"), [missing, wrong])
-    assert.deepStrictEqual(problemsOf(" // Effect 4: unwrap(", "other"), [
-      `no comment says to import Layer from "effect"`
-    ])
   })
 })

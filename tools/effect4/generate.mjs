@@ -60,48 +60,22 @@ const contextOf = (problem, isLibrary = false) => ({
   problem
 })
 
+/** Whether two sources have the same lines. The order of their imports may differ. */
+const isSame = (...sources) => new Set(sources.map((text) => text.trim().split("\n").sort().join("\n"))).size === 1
+
+/** A block of the docs in Effect 4, formatted as ESLint formats ours, or the block itself if it is for both majors. */
+export const blockOf = (own, report = () => undefined) => {
+  const code = formatted(transform(own, contextOf(report), true))
+  return isSame(code, formatted(own)) ? own : code
+}
+
 /** The TypeScript blocks of a page or of doc comments in Effect 4, each with the line on which its code starts. */
 export const blocksOf = (text, report = () => undefined) =>
   [...text.matchAll(/^( *(?:\* )?)```ts\n([\s\S]*?)^\1```$/gm)].map(({ 1: margin, 2: code, index }) => {
     const line = text.slice(0, index).split("\n").length + 1
     const own = code.split("\n").map((row) => row.slice(margin.length)).join("\n")
-    return { line, own, code: transform(own, contextOf((row, problem) => report(line + row - 1, problem)), true) }
+    return { line, code: blockOf(own, (row, problem) => report(line + row - 1, problem)) }
   })
-
-/** The names that a text imports, each with its module. */
-const importsOf = (text) =>
-  [...text.matchAll(/^ *import (?:type )?(?:\{ (.*) \}|(\* as \w+)) from "(.*)"/gm)].flatMap(([, names, all, from]) =>
-    (names ?? all).split(", ").map((name) => ({ from, name: name.replace(/^type /, "") }))
-  )
-
-/**
- * What a block of the docs does not explain to a reader on Effect 4. A line that differs has a comment `// Effect 4:`
- * with what to write. The guide says that `effect/http` replaces `@effect/platform`.
- *
- * @returns {ReadonlyArray<string>}
- */
-export const unexplained = (code, generated) => {
-  const noted = [...code.matchAll(/\/\/ Effect 4: (.*)$/gm)].map(([, text]) => text)
-  const shown = code.replaceAll(/ *\/\/ Effect 4: .*$/gm, "").replaceAll("\"@effect/platform\"", "\"effect/http\"")
-  const [rows, lines, written] = [code, shown, generated].map((text) => text.split("\n").map((line) => line.trim()))
-  const isNoted = (part) => shown.includes(part) || noted.some((text) => text.includes(part))
-  const hasNote = (index) => rows[index].includes("// Effect 4: ") || rows[index - 1]?.startsWith("// Effect 4: ")
-  const imported = importsOf(shown).map(({ from, name }) => `${name} ${from}`)
-  const isCode = (line) => line !== "" && !line.startsWith("import ")
-  return [
-    ...lines.filter((line, index) => isCode(line) && !written.includes(line) && !hasNote(index))
-      .map((line) => `no comment in or above: ${line}`),
-    ...written.filter((line) => {
-      const members = line.match(/\b[A-Z]\w*\.\w+/g) ?? []
-      return isCode(line) && !lines.includes(line) && !noted.some((text) => line.includes(text)) &&
-        (members.every((member) => shown.includes(member)) || !members.every(isNoted))
-    }).map((line) => `no comment says to write: ${line}`),
-    ...importsOf(generated).filter(({ from, name }) =>
-      !imported.includes(`${name} ${from}`) && !noted.some((text) => text.includes(name) || text.includes(from))
-    ).map(({ from, name }) => `no comment says to import ${name} from "${from}"`),
-    ...noted.filter((text) => !generated.includes(text)).map((text) => `not in the code for Effect 4: ${text}`)
-  ]
-}
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
 export const strangers = (text, source, installed) =>
@@ -161,7 +135,7 @@ export const manifestOf = (folder, repository) => {
 /** Checks the types of tests and examples. */
 const checkedProject = {
   extends: "../../../../tsconfig.base.json",
-  include: ["examples", "*/test", "interop/src"],
+  include: ["examples", "*/test", "interop/src", "../examples"],
   references: packages.map((name) => ({ path: `${name}/tsconfig.src.json` })),
   compilerOptions: {
     ...{ noEmit: true, composite: false, declaration: false, declarationMap: false },
@@ -174,19 +148,25 @@ const checkedProject = {
   }
 }
 
-/** Writes what has changed, removes what is no longer generated, and leaves the output of the compiler alone. */
-const write = (written) => {
+/** Writes what has changed. In these folders, removes what is no longer generated, except output of the compiler. */
+const write = (base, written, ...folders) => {
   for (const [path, text] of written) {
-    const to = join(line, path)
+    const to = join(base, path)
     if (existsSync(to) && read(to) === text) continue
     mkdirSync(dirname(to), { recursive: true })
     writeFileSync(to, text)
   }
-  for (const path of filesIn(join(line, "packages")).map((file) => join("packages", file))) {
+  for (const path of folders.flatMap((folder) => filesIn(join(base, folder)).map((file) => join(folder, file)))) {
     const isOutput = /^packages[\\/][\w-]+[\\/](dist|\.tsbuild|node_modules)[\\/]/.test(path)
-    if (!isOutput && !written.has(path)) rmSync(join(line, path))
+    if (!isOutput && !written.has(path)) rmSync(join(base, path))
   }
 }
+
+/** The committed examples that are not those generated. */
+const stale = (examples) =>
+  [...new Set([...examples.keys(), ...filesUnder(join("examples", "effect4"))])]
+    .filter((path) => !existsSync(join(root, path)) || read(join(root, path)) !== examples.get(path))
+    .map((path) => `${path}: not what is generated. Run npm run effect4, and commit it.`)
 
 /** Generates all packages. In a release they name the repository. Returns the problems. */
 const generate = (repository) => {
@@ -233,13 +213,23 @@ const generate = (repository) => {
   for (const file of ["README.md", ...filesUnder("docs"), ...documented]) {
     if (file.startsWith(join("docs", "reference", "api"))) continue
     const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
-    for (const { code, line, own } of blocksOf(read(join(root, file)), report)) {
-      for (const problem of unexplained(own, code)) report(line, problem)
+    for (const { code, line } of blocksOf(read(join(root, file)), report)) {
       written.set(join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`), code)
       // The files of the tutorial import each other. Of several versions, the last is imported.
       const [, saved] = /^\/\/ (\w+\.ts)$/m.exec(code) ?? []
       if (saved !== undefined) written.set(join("packages", "examples", saved), code)
     }
+  }
+  /** The examples that differ. They are committed, for readers. */
+  const examples = new Map()
+  const shown = ["renewal", "shop"].map((name) => join("examples", "test", `${name}.test.ts`))
+  for (const path of [...filesUnder(join("examples", "src")), ...shown].filter((path) => !/\bdemo\b/.test(path))) {
+    const text = read(join(root, path))
+    const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
+    const code = format(transform(text, contextOf(report)))
+    written.set(path, code)
+    const copy = path.replace("src", "effect4")
+    if (!isSame(code, text) && copy !== path && !/declared.server/.test(path)) examples.set(copy, code)
   }
   // bench.mjs runs this measurement.
   for (const file of ["harness.ts", "hit.ts"]) {
@@ -254,7 +244,11 @@ const generate = (repository) => {
   // A test reads the guide.
   written.set(join("docs", "guides", "redis.md"), read(join(root, "docs/guides/redis.md")))
   problems.push(...unused())
-  if (problems.length === 0) write(written)
+  if (process.env.CI === "true") problems.push(...stale(examples))
+  if (problems.length === 0) {
+    write(line, written, "packages", "examples")
+    write(root, examples, join("examples", "effect4"))
+  }
   return [...new Set(problems)]
 }
 

@@ -23,7 +23,12 @@ const renamed = {
     ...{ string: "String" }
   },
   Context: { unsafeGet: "getUnsafe" },
-  DateTime: { lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe", unsafeNow: "nowUnsafe" },
+  DateTime: {
+    lessThan: "isLessThan",
+    lessThanOrEqualTo: "isLessThanOrEqualTo",
+    unsafeMake: "makeUnsafe",
+    unsafeNow: "nowUnsafe"
+  },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
     ...{ decode: "fromInputUnsafe", DurationInput: "Input" },
@@ -36,6 +41,7 @@ const renamed = {
       locallyWith: "updateService",
       mapInputContext: "updateContext",
       tapErrorCause: "tapCause",
+      validateAll: "validate",
       zipLeft: "tap",
       zipRight: "andThen"
     }
@@ -53,7 +59,7 @@ const renamed = {
   HttpClientRequest: { del: "delete" },
   HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },
-  Layer: { scoped: "effect", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
+  Layer: { scoped: "effect", scopedDiscard: "effectDiscard", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
   Logger: {
     ...{ jsonLogger: "formatJson", logfmtLogger: "formatLogFmt", stringLogger: "formatSimple" },
     ...{ structuredLogger: "formatStructured" }
@@ -85,6 +91,7 @@ export const members = Object.fromEntries(
 
 /** Properties of values. `of`: only in sources that have it. */
 export const properties = {
+  Default: { of: /\bLayerMap\b|\bStores\b/, to: "layer" },
   epochMillis: "epochMilliseconds",
   left: { of: /\bEither\b|Effect\.either/, to: "failure" },
   onLeft: { of: /\bEither\b|Effect\.either/, to: "onFailure" },
@@ -136,6 +143,14 @@ export const patterns = {
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
   "HttpApiEndpoint.get($name, $path).addSuccess($schema)": "HttpApiEndpoint.get($name, $path, { success: $schema })",
+  "HttpApiEndpoint.post($name, $path).setPayload($payload).addSuccess($schema)":
+    "HttpApiEndpoint.post($name, $path, {\npayload: $payload,\nsuccess: $schema\n})",
+  "HttpLayerRouter.addHttpApi($api)": "HttpApiBuilder.layer($api)",
+  "Layer.succeed(Bearer, { bearer: ($token) => $check })":
+    "Layer.succeed(Bearer, { bearer: (response, { credential: $token }) => Effect.andThen($check, response) })",
+  "HttpApiMiddleware.Tag<$$T>()($id, { failure: $error, ...$rest })":
+    "HttpApiMiddleware.Service<$$T>()($id, { error: $error, $rest })",
+  "HttpApiSchema.annotations({ status: $status })": "{ httpApiStatus: $status }",
   "HttpClient.withTracerPropagation($client, $enabled)":
     "HttpClient.transformResponse($client, Effect.provideService(HttpClient.TracerPropagationEnabled, $enabled))",
   "Metric.histogram($name, MetricBoundaries.fromIterable($boundaries), $description)":
@@ -213,6 +228,8 @@ export const patterns = {
   "Logger.withMinimumLogLevel($level)": "Effect.provideService(References.MinimumLogLevel, $level)",
   "Random.fixed($values)": "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
     "values.push(value)\nreturn value\n}\nreturn { nextIntUnsafe: next, nextDoubleUnsafe: next }\n})($values)",
+  "Schedule.addDelayEffect(($error) => $delay)": "Schedule.addDelay(({ output: $error }) => $delay)",
+  "Schedule.whileInput($predicate)": "Schedule.while(({ input }) => $predicate(input))",
   "Schedule.upTo($duration)": "Schedule.upTo({ duration: $duration })",
   "it.scoped": "it.effect",
   "it.scopedLive": "it.live",

@@ -58,8 +58,10 @@ const test = (folder, tests) => {
 
 test(line, filter)
 test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
-const tutorial = "tools/docs/tutorial.slow.test.ts"
-if (positionals.length === 0 || positionals.some((name) => tutorial.includes(name))) test(root, [tutorial])
+/** The tests of this line that run on Effect 3 and start programs on Effect 4. */
+const programs = ["tools/docs/tutorial.slow.test.ts", "examples/test/programs.slow.test.ts"]
+  .filter((path) => positionals.length === 0 || positionals.some((name) => path.includes(name)))
+if (programs.length > 0) test(root, programs)
 if (packed === undefined) process.exit(0)
 
 build()

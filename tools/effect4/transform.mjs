@@ -1,4 +1,5 @@
 /** Rewrites a source for Effect 3 into one for Effect 4, by the rules of rules.mjs. */
+import { posix } from "node:path"
 import ts from "typescript"
 import { effect4 } from "../release/rules.mjs"
 import { allowed, forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
@@ -157,7 +158,7 @@ export const transform = (text, line, isBlock = false) => {
       const nodes = found.get(variable)
       const text = nodes.map((node) => commentsBefore(node) + emit(node)).join(", ")
       return nodes.length > 0 ? before + text + after : before && after
-    }).replace(/\["(\w+)"\]: /g, "$1: ")
+    }).replace(/\["(\w+)"\]: (?:\1\b(?!\.))?/g, (text, key) => text.endsWith(" ") ? `${key}: ` : key)
   }
 
   const renamed = (node) => {
@@ -258,11 +259,8 @@ export const transform = (text, line, isBlock = false) => {
   const body = emitAll(ast.statements.slice(imports.length), imports.at(-1)?.end ?? 0, source.length)
   const head = source.slice(0, imports[0]?.getStart(ast) ?? 0)
   const written = head + importsOf(imports, locals, needed, body, line, isBlock) + body
-  return isBlock ? written.replace(forReaders, "") : documented(written, text, line)
+  return isBlock ? written : documented(written, text, line)
 }
-
-/** Comments in the docs that say what to write in place of a line. */
-const forReaders = /^ *\/\/ Effect 4: .*\n| *\/\/ Effect 4: .*$/gm
 
 const examples = /^( *\*) ```ts\n([\s\S]*?)^ *\* ```$/gm
 
@@ -278,11 +276,18 @@ const documented = (written, text, line) => {
   })
 }
 
+/** What a page with code for Effect 3 says under its title. The site shows the code for both majors instead. */
+export const noteOn = (page) =>
+  `The code on this page is for Effect 3. [The site](${
+    posix.relative(posix.dirname(page), "docs/guides/effect4.md")
+  }#the-code-in-these-docs) shows it for Effect 4 too.`
+
 /** A page in Markdown: its code like any source, and its install lines. */
 export const transformPage = (text, line) =>
   text
+    .replace(/^The code on this page is for Effect 3\.[^]*?\n\n/m, "")
+    .replace(/^With Effect 4:\n\n([^]*?)With Effect 3:\n\n```sh\n[^]*?\n```\n\n/gm, "$1")
     .replace(/^```ts\n([\s\S]*?)^```$/gm, (_, code) => `\`\`\`ts\n${transform(code, line, true)}\`\`\``)
-    .replace(/ @effect\/platform@\S+|@effect3/g, "")
     .replace(/(effect|@effect\/platform-node)@\^\S+/g, (_, name) => `${name}@${effect4.ranges[name]}`)
     .replaceAll("`@effect/platform`", "`effect/http`")
 

@@ -3,8 +3,9 @@
  * what a docstring lacks.
  */
 import { Application, Converter, ReflectionKind, Renderer, UnknownType } from "typedoc"
-import { MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
+import { MarkdownPageEvent, MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
 import ts from "typescript"
+import { noteOn } from "../effect4/transform.mjs"
 
 const { Class, Function, Interface, Module, Parameter, Property, TypeAlias, Variable } = ReflectionKind
 
@@ -114,6 +115,12 @@ class Theme extends MarkdownTheme {
 export const load = (app) => {
   const { converter, options, renderer } = app
   renderer.defineTheme("effect", Theme)
+
+  renderer.on(MarkdownPageEvent.END, (page) => {
+    if (page.contents.includes("```ts")) {
+      page.contents = page.contents.replace(/^# .*\n/m, `$&\n${noteOn(`docs/reference/api/${page.url}`)}\n`)
+    }
+  })
 
   const convertType = converter.convertType.bind(converter)
   converter.convertType = (context, type, node) => convertType(context, node ?? type)

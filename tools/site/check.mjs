@@ -1,4 +1,4 @@
-/** Checks the built site: its links to headings and files, and three pages and the search in Chromium. */
+/** Checks the built site: its links to headings and files, and three pages, the tabs and the search in Chromium. */
 import { once } from "node:events"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -41,7 +41,17 @@ const look = async () => {
   }
 }
 
-/** Returns the problems of three pages of the site in `dist`, and of its search. */
+/** Whether all tabs show the code of one major, and only that. Runs in the browser. */
+const isShown = (major) => {
+  const groups = [...document.querySelectorAll(".majors")]
+  const hasHeight = (group, other) => group.querySelector(`.effect${other}`).clientHeight > 0
+  return groups.length > 1 &&
+    groups.every((group) =>
+      group.querySelector("input:checked").value === major && hasHeight(group, major) && !hasHeight(group, 7 - major)
+    )
+}
+
+/** Returns the problems of three pages of the site in `dist`, of its tabs and of its search. */
 export const inBrowser = async (executablePath, dist, base) => {
   const problems = []
   // Only this machine is reachable.
@@ -70,6 +80,16 @@ export const inBrowser = async (executablePath, dist, base) => {
       const [shown, expected] = [await page.evaluate(look), { ...wanted, overflow: false }].map(JSON.stringify)
       if (shown !== expected) say(`shows ${shown}, not ${expected}`)
     }
+    await page.goto(`http://127.0.0.1:${server.address().port}${base}docs/tutorial/1-first-call.html`)
+    await page.waitForFunction(isShown, "4")
+    await page.click(".majors label[data-title=\"Effect 3\"]")
+    await page.waitForFunction(isShown, "3")
+    await page.setViewportSize({ width: 1280, height: 844 })
+    await page.click(".main a[href$=\"/2-testing.html\"]")
+    await page.waitForURL("**/2-testing.html")
+    await page.waitForFunction(isShown, "3")
+    await page.reload()
+    await page.waitForFunction(isShown, "3")
     await page.click(".VPNavBarSearch button")
     await page.locator(".VPLocalSearchBox input").fill("429")
     await page.locator(".results > li:first-child > .result[href*=\"runbook.html#\"]").waitFor({ timeout: 60_000 })

@@ -1,4 +1,7 @@
-/** Makes VitePress render Markdown as GitHub does, so that each page reads the same on both. */
+/** Makes VitePress render Markdown as GitHub does, and the code for both majors of Effect. */
+import { blockOf } from "../effect4/generate.mjs"
+import { members, modules } from "../effect4/rules.mjs"
+import { noteOn } from "../effect4/transform.mjs"
 
 /** The anchor that GitHub gives to a heading. */
 const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
@@ -27,6 +30,68 @@ const diagrams = (md) => {
       : fence(tokens, index, ...others)
 }
 
+/** A type in the API reference, by its name in Effect 4. */
+const in4 = (name) =>
+  members[name] ?? name.replace(/^(Config|Metric)\.\1\./, "$1.")
+    .replace(/^\w+(?=\.)/, (module) => Object.hasOwn(modules, module) ? modules[module] : module)
+
+const both = (tag, parts) => parts.map((html, index) => `<${tag} class="effect${4 - index}">${html}</${tag}>`).join("")
+
+/**
+ * Two tabs, "Effect 4" and "Effect 3": for a TypeScript block that differs, and for two blocks after the paragraphs
+ * "With Effect 4:" and "With Effect 3:". The types in the API reference follow the chosen tab.
+ */
+const majors = (md) => {
+  md.core.ruler.push("majors", ({ env: { relativePath }, tokens }) => {
+    const isFor = (major, at) => tokens[at + 1].content === `With Effect ${major}:` && tokens[at + 3].type === "fence"
+    for (let at = tokens.length - 8; at >= 0; at--) {
+      if (!isFor(4, at) || !isFor(3, at + 4)) continue
+      const [{ content }] = tokens.splice(at + 4, 4).slice(3)
+      const [fence] = tokens.splice(at, 4).slice(3)
+      tokens.splice(at, 0, Object.assign(fence, { majors: [fence.content, content] }))
+    }
+    let differs = false
+    for (const token of tokens.filter(({ info, type }) => type === "fence" && info.trim() === "ts")) {
+      const code = blockOf(token.content)
+      if (code === token.content) continue
+      token.majors = [code, token.content]
+      differs = true
+    }
+    const note = noteOn(relativePath)
+    const noted = tokens.findIndex(({ content }) => content.replaceAll("\n", " ") === note)
+    if (noted > 0) tokens.splice(noted - 1, 3)
+    // The pages of single files have no note, and those of the API reference always have it.
+    const isFree = /^docs\/reference\/api\/|\.ts\.md$/.test(relativePath)
+    if (!isFree && differs !== noted > 0) {
+      throw new Error(
+        `${relativePath} ${differs ? "needs this under its title" : "has no code to which this applies"}: ${note}`
+      )
+    }
+  })
+  const { code_inline: code, fence } = md.renderer.rules
+  let groups = 0
+  md.renderer.rules.fence = (tokens, index, ...others) => {
+    const { majors } = tokens[index]
+    if (majors === undefined) return fence(tokens, index, ...others)
+    const name = `majors-${++groups}`
+    const tab = (major) =>
+      `<input type="radio" name="${name}" id="${name}-${major}" value="${major}"${major === 4 ? " checked" : ""}>` +
+      `<label data-title="Effect ${major}" for="${name}-${major}">Effect ${major}</label>`
+    const blocks = majors.map((content) =>
+      fence([Object.assign(Object.create(tokens[index]), { content })], 0, ...others)
+    )
+    return `<div class="vp-code-group vp-adaptive-theme majors"><div class="tabs">${tab(4)}${tab(3)}</div>` +
+      `<div class="blocks">${both("div", blocks)}</div></div>\n`
+  }
+  md.renderer.rules.code_inline = (tokens, index, options, env, ...others) => {
+    const { content } = tokens[index]
+    const render = (content) =>
+      code([Object.assign(Object.create(tokens[index]), { content })], 0, options, env, ...others)
+    const isOne = content === in4(content) || !env.relativePath.startsWith("docs/reference/api/")
+    return isOne ? render(content) : both("span", [in4(content), content].map(render))
+  }
+}
+
 /** Escapes double braces, which Vue would evaluate. */
 const braces = (md) => {
   for (const name of ["text", "code_inline"]) {
@@ -40,6 +105,6 @@ export const markdown = {
   attrs: { disable: true },
   config: (md) => {
     md.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
-    for (const plugin of [links, diagrams, braces]) plugin(md)
+    for (const plugin of [links, braces, majors, diagrams]) plugin(md)
   }
 }

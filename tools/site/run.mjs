@@ -1,6 +1,6 @@
 /**
  * `npm run site` builds the site into dist for any static server, and checks its links. `-- --base /project/` sets the
- * path under which it will be served. `-- --check` then opens three pages in Chromium; without Chromium it fails in CI,
+ * path under which it will be served. `-- --check` then opens pages in Chromium; without Chromium it fails in CI,
  * and is skipped elsewhere.
  */
 import "../workspace/require-node.mjs"
@@ -22,6 +22,8 @@ const { values: { base, check } } = parseArgs({
 if (!/^\/([\w.~-]+\/)*$/.test(base)) throw new Error(`--base ${base}: use a path that begins and ends with a slash.`)
 
 install()
+// The pages show code for Effect 4, which is generated from what is installed.
+install("tools/effect4/line")
 
 const { build } = await import("vitepress")
 await build(fileURLToPath(new URL(".", import.meta.url)), { base }).catch(fail)

@@ -1,6 +1,6 @@
 /** A server of the declared API. It accepts the tokens of an emulator. */
 import { createServer } from "node:http"
-import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { HttpApiBuilder, HttpLayerRouter as HttpRouter, HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import type { Emulator } from "@store-api/emulator"
 import { DateTime, Effect, Layer, Redacted, Ref } from "effect"
@@ -8,8 +8,7 @@ import { Bearer, Order, StoreApi, Unauthorized } from "./api.js"
 
 /** Accepts tokens that the emulator has issued and that have neither expired nor been revoked. */
 const layer = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>) =>
-  HttpApiBuilder.serve().pipe(
-    Layer.provide(HttpApiBuilder.api(StoreApi)),
+  HttpRouter.serve(HttpRouter.addHttpApi(StoreApi), { disableListenLog: true, disableLogger: true }).pipe(
     Layer.provide(HttpApiBuilder.group(StoreApi, "orders", (handlers) =>
       handlers
         .handle("list", () => Ref.get(orders))
@@ -38,6 +37,6 @@ export const make = (emulator: Emulator.Service) =>
     const orders = yield* Ref.make<ReadonlyArray<Order>>([])
     const context = yield* Layer.build(layer(emulator, orders))
     const { address } = yield* Effect.provide(HttpServer.HttpServer, context)
-    if (address._tag !== "TcpAddress") return yield* Effect.dieMessage("no port")
+    if (!("port" in address)) return yield* Effect.dieMessage("no port")
     return { apiUrl: `http://127.0.0.1:${address.port}`, orders }
   })

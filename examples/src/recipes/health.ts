@@ -1,6 +1,6 @@
-import { HttpRouter, HttpServerResponse } from "@effect/platform"
+import { HttpLayerRouter as HttpRouter, HttpServerResponse } from "@effect/platform"
 import { AccessTokenProvider } from "@store-api/core"
-import { Effect, Option } from "effect"
+import { Effect, Layer, Option } from "effect"
 
 /**
  * Liveness: reads the status of the provider and sends no request. 503 only after its layer has ended, which a restart
@@ -35,4 +35,4 @@ const ready = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider)
 )
 
 /** Neither response holds a secret. */
-export const health = HttpRouter.empty.pipe(HttpRouter.get("/health", live), HttpRouter.get("/ready", ready))
+export const health = Layer.merge(HttpRouter.add("GET", "/health", live), HttpRouter.add("GET", "/ready", ready))

@@ -2,15 +2,23 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted, type Scope } from "effect"
 import { bundles } from "../../../packages/platform-node/test/support/childProcess.js"
 
-const source = new URL("../../src/", import.meta.url)
+/** The folder in which `npm run effect4` has generated the packages and the examples for Effect 4. */
+export const effect4 = process.env["STORE_API_EFFECT4"]
+
+const root = pathToFileURL(effect4 ?? fileURLToPath(new URL("../../..", import.meta.url)))
+const source = new URL(`${root.href}/examples/src/`)
 
 /** Bundles the examples, and returns the folder of the bundles. */
 export const bundled: Effect.Effect<string, never, Scope.Scope> = Effect.map(
-  bundles(readdirSync(source).filter((file) => file.endsWith(".ts")).map((file) => new URL(file, source))),
+  bundles(
+    readdirSync(source).filter((file) => file.endsWith(".ts")).map((file) => new URL(file, source)),
+    fileURLToPath(`${root.href}/packages`)
+  ),
   ([path = ""]) => dirname(path)
 )
 

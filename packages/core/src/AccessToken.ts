@@ -28,7 +28,7 @@ const optional = <A>(schema: Schema.Schema<A>) =>
  * import { AccessToken } from "@store-api/core"
  * import { DateTime, Redacted } from "effect"
  *
- * const acquiredAt = DateTime.unsafeMake("2026-01-01T00:00:00Z") // Effect 4: DateTime.makeUnsafe
+ * const acquiredAt = DateTime.unsafeMake("2026-01-01T00:00:00Z")
  * const token = new AccessToken.AccessToken({
  *   value: Redacted.make("an-invented-token"),
  *   acquiredAt,

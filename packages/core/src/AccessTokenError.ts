@@ -307,12 +307,12 @@ export class TokenRefusedError
  * @example
  * ```ts
  * import { type AccessTokenError, TokenResponse } from "@store-api/core"
- * import { Either } from "effect" // Effect 4: Result
+ * import { Either } from "effect"
  *
  * const pathsOf = ({ problems }: AccessTokenError.TokenResponseError) => problems.map(({ path }) => path)
  *
  * // ["access_token"]
- * const paths = Either.mapLeft(TokenResponse.decode(`{"token_type":"bearer"}`), pathsOf) // Effect 4: Result.mapError
+ * const paths = Either.mapLeft(TokenResponse.decode(`{"token_type":"bearer"}`), pathsOf)
  * ```
  *
  * @since 1.0.0

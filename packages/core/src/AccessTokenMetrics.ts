@@ -19,7 +19,6 @@ import * as MetricBoundaries from "effect/MetricBoundaries"
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * // Effect 4: Metric.withAttributes(AccessTokenMetrics.acquisitions, { outcome: "Success" })
  * const acquired = Metric.value(Metric.tagged(AccessTokenMetrics.acquisitions, "outcome", "Success"))
  * ```
  *
@@ -81,7 +80,6 @@ export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("stor
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * // Effect 4: Metric.withAttributes(AccessTokenMetrics.rejections, { outcome: "Kept" })
  * const kept = Metric.value(Metric.tagged(AccessTokenMetrics.rejections, "outcome", "Kept"))
  * ```
  *
@@ -102,7 +100,6 @@ export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_a
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * // Effect 4: Metric.withAttributes(AccessTokenMetrics.cooldowns, { cause: "NoProgress" })
  * const withoutProgress = Metric.value(Metric.tagged(AccessTokenMetrics.cooldowns, "cause", "NoProgress"))
  * ```
  *

@@ -362,7 +362,6 @@ export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, n
  * import { Config } from "effect"
  *
  * const ProviderLive = AccessTokenProvider.layerConfig({
- *   // Effect 4: Config.Duration
  *   refreshAhead: Config.duration("STORE_API_REFRESH_AHEAD").pipe(Config.withDefault("5 minutes"))
  * })
  * ```

@@ -244,7 +244,7 @@ export const layer = (
  * import { Config } from "effect"
  *
  * const ClientLive = AuthorizedHttpClient.layerConfig({
- *   apiUrl: Config.string("STORE_API_URL") // Effect 4: Config.String
+ *   apiUrl: Config.string("STORE_API_URL")
  * })
  * ```
  *

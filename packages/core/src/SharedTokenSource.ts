@@ -84,7 +84,6 @@ export interface Options {
  * import { SharedTokenSource } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * // Effect 4: Metric.withAttributes(SharedTokenSource.storeFailures, { operation: "get" })
  * const failedReads = Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get"))
  * ```
  *

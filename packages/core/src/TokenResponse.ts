@@ -115,11 +115,11 @@ const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
  * @example
  * ```ts
  * import { TokenResponse } from "@store-api/core"
- * import { Either } from "effect" // Effect 4: Result
+ * import { Either } from "effect"
  *
  * const body = `{"access_token":"an-invented-token","token_type":"bearer","expires_in":3600}`
  * const lifetime = TokenResponse.decode(body).pipe(
- *   Either.map((response) => response.expires_in) // Effect 4: Result.map
+ *   Either.map((response) => response.expires_in)
  * )
  * ```
  *

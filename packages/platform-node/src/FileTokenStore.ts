@@ -87,12 +87,12 @@ const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
  *
  * @example
  * ```ts
- * import { NodeContext } from "@effect/platform-node" // Effect 4: NodeServices
+ * import { NodeContext } from "@effect/platform-node"
  * import { FileTokenStore } from "@store-api/platform-node"
  * import { Effect } from "effect"
  *
  * const store = FileTokenStore.make({ folder: "/var/lib/shop/tokens" }).pipe(
- *   Effect.provide(NodeContext.layer) // Effect 4: NodeServices.layer
+ *   Effect.provide(NodeContext.layer)
  * )
  * ```
  *
@@ -199,7 +199,7 @@ export const layer = (options: Options = {}): Layer.Layer<TokenStore> =>
  * import { Config } from "effect"
  *
  * const StoreLive = FileTokenStore.layerConfig({
- *   folder: Config.nonEmptyString("SHOP_TOKENS") // Effect 4: Config.NonEmptyString
+ *   folder: Config.nonEmptyString("SHOP_TOKENS")
  * })
  * ```
  *

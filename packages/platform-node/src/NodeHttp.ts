@@ -62,7 +62,7 @@ export interface Options {
  * import { NodeHttp } from "@store-api/platform-node"
  * import { Layer } from "effect"
  *
- * const HttpLive = NodeHttpClient.layerUndiciWithoutDispatcher.pipe( // Effect 4: layerUndiciNoDispatcher
+ * const HttpLive = NodeHttpClient.layerUndiciWithoutDispatcher.pipe(
  *   Layer.provide(NodeHttp.layerDispatcher({ connections: 32 }))
  * )
  * ```
@@ -111,7 +111,7 @@ export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient,
  * import { Config } from "effect"
  *
  * const HttpLive = NodeHttp.layerConfig({
- *   connections: Config.integer("STORE_API_CONNECTIONS").pipe(Config.withDefault(32)) // Effect 4: Config.Int
+ *   connections: Config.integer("STORE_API_CONNECTIONS").pipe(Config.withDefault(32))
  * })
  * ```
  *

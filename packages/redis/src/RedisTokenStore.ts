@@ -86,7 +86,7 @@ export interface Commands {
  *   (cluster) => Effect.promise(() => cluster.close())
  * )
  *
- * const RedisLive = Layer.scoped( // Effect 4: Layer.effect
+ * const RedisLive = Layer.scoped(
  *   TokenStore.TokenStore,
  *   Effect.map(cluster, (cluster) => RedisTokenStore.fromClient(cluster))
  * )
@@ -154,7 +154,7 @@ export const layer = (options: Options): Layer.Layer<TokenStore, ConfigurationEr
  * import { Config } from "effect"
  *
  * const RedisLive = RedisTokenStore.layerConfig({
- *   url: Config.redacted("REDIS_URL"), // Effect 4: Config.Redacted
+ *   url: Config.redacted("REDIS_URL"),
  *   prefix: Config.succeed("my-application:")
  * })
  * ```

@@ -63,7 +63,11 @@ export default defineConfig({
   cacheDir: "node_modules/.vitepress",
   rewrites: placeOf,
   markdown,
-  head: [["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
+  head: [
+    ["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(icon)}` }],
+    // The chosen major, before anything is shown: see theme/index.mjs.
+    ["script", {}, `document.documentElement.dataset.effect = localStorage.getItem("effect") ?? "4"`]
+  ],
   buildEnd: ({ outDir }) => bundleMermaid(outDir),
   themeConfig: {
     mermaid: `/${mermaid}/mermaid.js`,

@@ -13,5 +13,10 @@ const files = [...new Set(linked)].filter((path) =>
 )
 
 export default {
-  paths: () => files.map((path) => ({ params: { path }, content: `# ${path}\n\n<<< @/${path}\n` }))
+  // The site shows a program in the text of a page for both majors, and an included file as it is.
+  paths: () =>
+    files.map((path) => {
+      const code = /^examples\/(src|test)\/.*\.ts$/.test(path) ? `\`\`\`ts\n${text(path)}\`\`\`` : `<<< @/${path}`
+      return { params: { path }, content: `# ${path}\n\n${code}\n` }
+    })
 }

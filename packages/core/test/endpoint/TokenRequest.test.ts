@@ -130,7 +130,8 @@ describe("TokenRequest", () => {
   })
 
   it("omits empty parameters, and sends another grant_type in place of the default", () => {
-    const given = { grant_type: "urn:x", scope: "", audience: undefined, resource: ["", "r"], key: Redacted.make("k") }
+    const empty = { scope: "", audience: undefined, secret: Redacted.make("") }
+    const given = { grant_type: "urn:x", ...empty, resource: ["", "r"], key: Redacted.make("k") }
     for (const request of [clientSecretPost(given), clientSecretBasic(given)]) {
       const fields = carried(request).fields.filter(([name]) => !name.startsWith("client_"))
       deepStrictEqual(fields, [["grant_type", "urn:x"], ["resource", "r"], ["key", "k"]])
@@ -158,6 +159,8 @@ describe("TokenRequest", () => {
       { grant_type: "x" }
     ]
     assert.strictEqual(new Set(different.map(identityOf)).size, different.length)
+    assert.strictEqual(specification.identity, "")
+    assert.isString(clientSecretPost({ scope: "a" }).identity, "without a secret parameter")
   })
 
   it("shows no secret parameter when it or a copy is printed, although its identity contains it", () => {
@@ -188,6 +191,13 @@ describe("TokenRequest", () => {
       const client = FakeClient.make(FakeClient.token)
       yield* acquire(client, { path, request: clientSecretPost() })
       deepStrictEqual(client.requests.map((request) => request.url), [url])
+    })
+
+    test("a parameter may have a name that contains the name of a credential", function*() {
+      const parameters = { my_client_id: "1", client_id_hint: "2", my_client_secret: "3", client_assertion_type: "4" }
+      const client = FakeClient.make(FakeClient.token)
+      yield* acquire(client, { request: clientSecretBasic(parameters) })
+      deepStrictEqual(client.bodies, [`grant_type=client_credentials&${new URLSearchParams(parameters)}`])
     })
 
     const control = "must not have control characters in its parameters"

@@ -76,7 +76,10 @@ const packages = fileURLToPath(new URL("../../../", import.meta.url))
  * Bundles programs for child processes with the sources of the packages, and returns their paths. A process loads a
  * bundle in a third of the time that the modules take. The files are removed with the scope.
  */
-export const bundles = (programs: ReadonlyArray<URL>): Effect.Effect<ReadonlyArray<string>, never, Scope.Scope> =>
+export const bundles = (
+  programs: ReadonlyArray<URL>,
+  folder = packages
+): Effect.Effect<ReadonlyArray<string>, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "bundle-"))),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
@@ -101,7 +104,7 @@ export const bundles = (programs: ReadonlyArray<URL>): Effect.Effect<ReadonlyArr
             setup: (plugin) =>
               plugin.onResolve({ filter: /^@store-api\// }, ({ path }) => {
                 const [, name = "", module = "index"] = path.split("/")
-                return { path: join(packages, name, "src", `${module}.ts`) }
+                return { path: join(folder, name, "src", `${module}.ts`) }
               })
           }]
         })

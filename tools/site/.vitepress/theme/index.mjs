@@ -1,6 +1,6 @@
-/** VitePress' theme, with diagrams. */
+/** VitePress' theme, with diagrams, and with tabs for the two majors of Effect. */
 import "./style.css"
-import { useData, withBase } from "vitepress"
+import { onContentUpdated, useData, withBase } from "vitepress"
 import Theme from "vitepress/theme-without-fonts"
 import { defineComponent, h, onMounted, ref, watch } from "vue"
 
@@ -44,8 +44,28 @@ const Diagram = defineComponent({
   }
 })
 
+/** Shows the remembered major in all tabs. Style rules hide the code of the other one. */
+const showMajor = () => {
+  const major = localStorage.getItem("effect") ?? "4"
+  document.documentElement.dataset.effect = major
+  for (const input of document.querySelectorAll(".majors input")) input.checked = input.value === major
+}
+
+/** Remembers the major of a tab. The tab stays where it is, although code above it may become longer or shorter. */
+const chooseMajor = ({ target }) => {
+  if (target.closest(".majors") === null) return
+  const { top } = target.getBoundingClientRect()
+  localStorage.setItem("effect", target.value)
+  showMajor()
+  scrollBy({ top: target.getBoundingClientRect().top - top, behavior: "instant" })
+}
+
 export default {
   extends: Theme,
+  setup: () => {
+    onContentUpdated(showMajor)
+    onMounted(() => document.addEventListener("change", chooseMajor))
+  },
   enhanceApp: ({ app }) => {
     app.component("Diagram", Diagram)
   }

@@ -1,6 +1,6 @@
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schedule } from "effect"
 
 /**
  * Acquires a token while the layer is built. Wrong credentials fail the start. An outage of the token endpoint does
@@ -14,4 +14,14 @@ export const StoreAuthLive = NodeStoreAuth.layerConfig().pipe(
       (error) => Effect.logWarning("The application starts without a token", error)
     )
   )
+)
+
+/** Gets the token once a minute, so that it is renewed even without calls to the store. */
+export const KeepWarm = Layer.scopedDiscard(
+  Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) =>
+    provider.get.pipe(
+      Effect.exit, // a failure or defect of one renewal does not end the loop
+      Effect.repeat(Schedule.spaced("1 minute")),
+      Effect.forkScoped
+    ))
 )

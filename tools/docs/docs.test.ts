@@ -90,8 +90,8 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     "installs the versions that the tests use: %s",
     (page) => {
       const effect3 = read("pnpm-workspace.yaml")
-    // Effect 4 has its own versions of some packages.
-    const catalogs = [effect3, `${read("tools/effect4/line/package.json")}\n${effect3}`]
+      // Effect 4 has its own versions of some packages.
+      const catalogs = [effect3, `${read("tools/effect4/line/package.json")}\n${effect3}`]
       for (const [, words = ""] of read(page).matchAll(/^npm install (?:-D )?([^#\n]+)/gm)) {
         const pins = words.trim().split(" ").filter((word) => !word.startsWith("@store-api/"))
         const isIn = (catalog: string) => (word: string) => {

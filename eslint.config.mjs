@@ -144,7 +144,6 @@ export default defineConfig(
   {
     files: [
       "docs/evidence/benchmarks.md",
-      "tools/benchmarks/fleets.md",
       "packages/*/CHANGELOG.md"
     ],
     rules: { "prose/markdown-format": "off" }

@@ -45,8 +45,9 @@ export default defineConfig({
     minWorkers: workers,
     maxWorkers: workers,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 20_000,
-    hookTimeout: 20_000
+    // A busy machine can be ten times slower.
+    testTimeout: 60_000,
+    hookTimeout: 60_000
   },
   // Tests run on the sources; the built and packed packages have a test of their own.
   resolve: {

@@ -2,11 +2,11 @@
 import "../workspace/require-node.mjs"
 import { build, install, takesOnly } from "../workspace/workspace.mjs"
 
-const part = process.argv.slice(2, 3).find((name) => ["fleet", "cli", "hit", "effect4", "size"].includes(name))
+const part = process.argv.slice(2, 3).find((name) => ["cli", "hit", "effect4", "size"].includes(name))
 
 takesOnly(...(part === undefined ? [] : ["effect4", "size"].includes(part) ? [part] : [part, "--check"]))
 install()
 build("tools/benchmarks")
 
 if (part === "size") await (await import("./dist/size.js")).checkSizes()
-else await import({ fleet: "./dist/fleets.js", effect4: "../effect4/bench.mjs" }[part] ?? "./dist/main.js")
+else await import(part === "effect4" ? "../effect4/bench.mjs" : "./dist/main.js")

@@ -9,7 +9,7 @@ const callEvery = 20_000
 const until = 119 * minute
 
 /** The token endpoint is down for these milliseconds of the recording. */
-export const outage = { from: 110.5 * minute, to: 117 * minute }
+const outage = { from: 110.5 * minute, to: 117 * minute }
 
 /** Times are in milliseconds since the start. */
 export interface Recording {
@@ -126,59 +126,15 @@ const round = (value: number) => Number(value.toFixed(1))
 const text = (x: number, y: number, content: string, style: string) =>
   `<text class="${style}" x="${round(x)}" y="${y}">${content}</text>`
 
-const legend = (top: number): ReadonlyArray<string> => [
-  ...[
-    ["Fresh", "calls get the cached token"],
-    ["RefreshSoon", "they still do, and one of them starts a renewal"],
-    ["MustWait", "calls wait for a running renewal, then get a token"],
-    ["Expired", "calls wait for another token, or fail"]
-  ].flatMap(([state = "", meaning = ""], index) => [
-    `<rect class="${state}" x="16" y="${top + index * 25 - 13}" width="16" height="16"/>`,
-    `<text x="42" y="${top + index * 25}"><tspan class="strong">${state}</tspan>: ${meaning}</text>`
-  ]),
-  ...["served", "waited", "failed"].flatMap((outcome, index) => [
-    mark(outcome, 24 + index * 200, top + 103, 5),
-    text(42 + index * 200, top + 108, ["call served at once", "call that waited", "failed call"][index] ?? "", "")
-  ]),
-  ...["succeeded", "failed"].flatMap((outcome, index) => [
-    tick(outcome, 24 + index * 200, top + 120),
-    text(42 + index * 200, top + 133, ["token request", "failed token requests, with retries"][index] ?? "", "")
-  ])
-]
-
-const style = `
-  svg { --ground: #ffffff; --ink: #1f2328; --dim: #59636e; --good: #1a7f37; --bad: #cf222e; --wait: #9a6700;
-    --fresh: #aceebb; --soon: #fae17d; --must: #ffb77c; --expired: #ffaba8; --down: #ffebe9 }
-  @media (prefers-color-scheme: dark) {
-    svg { --ground: #0d1117; --ink: #f0f6fc; --dim: #9198a1; --good: #3fb950; --bad: #f85149; --wait: #d29922;
-      --fresh: #196c2e; --soon: #845306; --must: #bd561d; --expired: #b62324; --down: #3c1618 }
-  }
-  text { font: 15px -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; fill: var(--ink) }
-  .title, .strong { font-weight: 600 }
-  .title { font-size: 16px }
-  .lane, .small { fill: var(--dim) }
-  .name, .small { text-anchor: middle }
-  .small { font-size: 14px }
-  .Fresh { fill: var(--fresh) } .RefreshSoon { fill: var(--soon) }
-  .MustWait { fill: var(--must) } .Expired { fill: var(--expired) } .down { fill: var(--down) }
-  circle.served { fill: var(--good) }
-  circle.waited { fill: var(--ground); stroke: var(--wait); stroke-width: 2.5 }
-  path { stroke-width: 2.5; fill: none }
-  path.succeeded { stroke: var(--good) } path.failed { stroke: var(--bad) }`
-
 const clock = (minutes: number) => `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}`
 
-export const draw = (recording: Recording): string => {
+/** The picture with this recording. The rest of the picture, such as its legend, stays as it is. */
+export const draw = (picture: string, recording: Recording): string => {
   const { calls, tokenRequests } = recording
   const hour = [calls, tokenRequests].map((all) => all.filter(({ at }) => at < 70 * minute).length)
   const failed = calls.filter(({ outcome }) => outcome === "failed").length
   const minutes = (outage.to - outage.from) / minute
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 532" width="720" role="img" aria-labelledby="title desc">`,
-    `<title id="title">One token's hour: calls above, token requests below</title>`,
-    `<desc id="desc">${description}</desc>`,
-    `<style>${style}\n</style>`,
-    `<rect width="640" height="532" rx="8" style="fill: var(--ground)"/>`,
+  const drawn = [
     ...strip(recording, {
       title: `${hour[0]} calls, ${hour[1]} token requests: only the first call waits`,
       ...{ top: 30, from: 0, to: 70 * minute, every: 10 * minute }
@@ -186,13 +142,7 @@ export const draw = (recording: Recording): string => {
     ...strip(recording, {
       title: `An outage of ${minutes} minutes at the next renewal: ${failed} calls fail`,
       ...{ top: 196, from: 109 * minute, to: 119 * minute, every: minute }
-    }),
-    ...legend(378),
-    "</svg>"
-  ].join("\n") + "\n"
+    })
+  ]
+  return picture.replace(/(?<=<g id="recording">\n)[^]*(?=<\/g>)/, `${drawn.join("\n")}\n`)
 }
-
-const description =
-  "The first call requests a token. Calls get it from the cache for 55 minutes. Then one of them starts a renewal in " +
-  "the background, and no call waits. An hour later the token endpoint is down. Calls get the cached token until it " +
-  "has expired, and then fail. The first call after the outage gets a new token."

@@ -2,7 +2,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { isDeepStrictEqual } from "node:util"
-import ts from "typescript"
 import { parse } from "yaml"
 import { root } from "../workspace/workspace.mjs"
 
@@ -89,46 +88,17 @@ const fields = (manifest, files, line, repository) => {
     .map(([field, value]) => `${field} is ${JSON.stringify(manifest[field])}, not ${JSON.stringify(value)}`)
 }
 
-/** Each source has its output and maps. There is no output of a deleted source, no test and no state of a tool. */
+/** No output of a deleted source, no test and no state of a tool. */
 const contents = ({ bin = {} }, files) => {
-  const sources = [...files.keys()].flatMap((path) => /^src\/((?:[\w-]+\/)*[\w-]+)\.ts$/.exec(path)?.[1] ?? [])
-  const expected = [
-    ...["package.json", "LICENSE", "README.md"],
-    ...Object.values(bin).map(posix.normalize),
-    ...sources.map((name) => `src/${name}.ts`),
-    ...sources.flatMap((name) => [".js", ".js.map", ".d.ts", ".d.ts.map"].map((end) => `dist/${name}${end}`))
-  ]
+  const named = ["package.json", "LICENSE", "README.md", "CHANGELOG.md", ...Object.values(bin).map(posix.normalize)]
+  const sourceOf = (path) => path.replace(/^dist\/(.*?)(\.js|\.d\.ts)(\.map)?$/, "src/$1.ts")
+  const hasSource = (path) => /^src\/.*\.ts$/.test(sourceOf(path)) && files.has(sourceOf(path))
   return [
-    ...expected.filter((path) => !files.has(path)).map((path) => `${path} is missing`),
-    ...[...files.keys()].filter((path) => ![...expected, "CHANGELOG.md"].includes(path))
+    ...["LICENSE", "README.md"].filter((path) => !files.has(path)).map((path) => `${path} is missing`),
+    ...[...files.keys()].filter((path) => !named.includes(path) && !hasSource(path))
       .map((path) => `${path} should not be in it`)
   ]
 }
-
-/** "Go to definition" and stack traces lead to the sources. */
-const maps = (_, files) =>
-  [...files].filter(([path]) => path.endsWith(".map")).flatMap(([path, text]) =>
-    JSON.parse(text).sources
-      .filter((source) => !files.has(posix.join(posix.dirname(path), source)))
-      .map((source) => `${path} points to ${source}, which is missing`)
-  )
-
-const packageOf = (specifier) => specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/")
-
-/** The packages that code and declarations import. */
-const imported = ({ name }, files) =>
-  [...files].filter(([path]) => /^(dist|bin)\/.*\.(js|d\.ts)$/.test(path))
-    .flatMap(([, text]) => ts.preProcessFile(text).importedFiles.map(({ fileName }) => fileName))
-    .filter((specifier) => !/^(\.|node:)/.test(specifier))
-    .map(packageOf)
-    .filter((other) => other !== name)
-
-/** An application also declares the peers of its dependencies. A library leaves them to its users. */
-const peersOfDependencies = ({ dependencies = {}, name }) =>
-  Object.keys(dependencies)
-    .map((dependency) => `packages/${folders.get(name)}/node_modules/${dependency}/package.json`)
-    .filter((path) => existsSync(join(root, path)))
-    .flatMap((path) => Object.keys(JSON.parse(read(path)).peerDependencies ?? {}))
 
 /**
  * Two copies of Effect would give each tag two identities, so libraries have it as a peer. Core has only peers.
@@ -136,18 +106,14 @@ const peersOfDependencies = ({ dependencies = {}, name }) =>
 const mustBePeer = (manifest, dependency) =>
   manifest.name === "@store-api/core" || (!isApplication(manifest) && /^(effect$|@effect\/)/.test(dependency))
 
-const dependencies = (manifest, files, line) => {
+/** The consumer finds a package that is imported but not declared: pnpm installs only what is declared. */
+const dependencies = (manifest, _, line) => {
   const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, version } = manifest
   const own = { ...dependencies, ...optionalDependencies }
-  const declared = { ...own, ...peerDependencies }
-  const used = new Set(imported(manifest, files))
-  const needed = new Set([...used, ...isApplication(manifest) ? peersOfDependencies(manifest) : []])
   const rangeOf = (name) => folders.has(name) ? `^${version}` : line.ranges[name]
   return [
-    ...[...used].filter((name) => !(name in declared)).map((name) => `${name} is imported but not declared`),
-    ...Object.keys(declared).filter((name) => !needed.has(name)).map((name) => `${name} is declared but not imported`),
     ...Object.keys(own).filter((name) => mustBePeer(manifest, name)).map((name) => `${name} must be a peer`),
-    ...Object.entries(declared).filter(([name, range]) => range !== rangeOf(name))
+    ...Object.entries({ ...own, ...peerDependencies }).filter(([name, range]) => range !== rangeOf(name))
       .map(([name, range]) => `the range of ${name} is ${range}, not ${rangeOf(name)}`)
   ]
 }
@@ -161,7 +127,7 @@ const dependencies = (manifest, files, line) => {
  */
 export const problemsOf = (files, repository, line = effect3) => {
   const manifest = JSON.parse(files.get("package.json"))
-  return [fields, contents, maps, dependencies].flatMap((rule) => rule(manifest, files, line, repository))
+  return [fields, contents, dependencies].flatMap((rule) => rule(manifest, files, line, repository))
 }
 
 /** @param {ReadonlyArray<string>} versions */

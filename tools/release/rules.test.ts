@@ -25,11 +25,8 @@ const problems = (
   changed: Readonly<Record<string, string | undefined>> = {},
   repository?: string
 ) => {
-  const map = JSON.stringify({ sources: ["../src/index.ts"] })
-  const output = { "dist/index.js.map": map, "dist/index.d.ts": "", "dist/index.d.ts.map": map }
-  const needed = Object.keys({ ...dependencies, ...peerDependencies }).map((name) => `import "${name}"\n`).join("")
   const files: Readonly<Record<string, string | undefined>> = {
-    ...{ LICENSE: "", "README.md": "", "src/index.ts": "", "dist/index.js": needed, ...output, ...changed },
+    ...{ LICENSE: "", "README.md": "", "src/index.ts": "", "dist/index.js": "", "dist/index.d.ts.map": "", ...changed },
     "package.json": JSON.stringify({ ...manifest, ...change })
   }
   const present = Object.entries(files).filter((file): file is [string, string] => file[1] !== undefined)
@@ -39,10 +36,8 @@ const problems = (
 describe("the rules for published packages", () => {
   it.each<[string, Json, Readonly<Record<string, string | undefined>>?]>([
     ["LICENSE is missing", {}, { LICENSE: undefined }],
-    ["dist/index.d.ts is missing", {}, { "dist/index.d.ts": undefined }],
     ["test/all.ts should not", {}, { "test/all.ts": "" }],
     ["dist/Old.js should not", {}, { "dist/Old.js": "" }],
-    ["dist/index.js.map points to", {}, { "dist/index.js.map": `{"sources":["Old.ts"]}` }],
     ["license is", { license: "ISC" }],
     ["engines is", { engines: { node: ">=20" } }],
     ["publishConfig is", { publishConfig: { access: "public" } }],
@@ -50,8 +45,6 @@ describe("the rules for published packages", () => {
     ["sideEffects is", { sideEffects: true }],
     ["repository is", { repository: "github:owner/name" }],
     ["exports is", { exports: { ".": "./dist/index.js" } }],
-    ["undici is imported but not declared", {}, { "dist/index.d.ts": `import "undici"` }],
-    ["vitest is declared but not imported", { optionalDependencies: { vitest: rangeOf("vitest") } }],
     ["effect must be a peer", { dependencies: { ...dependencies, effect: rangeOf("effect") } }],
     ["the range of effect is ^3.0.0", { peerDependencies: { ...peerDependencies, effect: "^3.0.0" } }],
     ["the range of @store-api/core", { peerDependencies: { ...peerDependencies, "@store-api/core": "workspace:^" } }]

@@ -31,7 +31,7 @@ const download = (name, folder) => {
   }
 }
 
-/** Downloads the binary if needed, checks that it reports the pinned version, and returns its path. */
+/** Downloads the binary if needed, and returns its path. */
 export const binaryOf = (name) => {
   const { arch, platform } = process
   if (platform !== "linux" || arch !== "x64" || !process.report.getReport().header.glibcVersionRuntime) {
@@ -44,10 +44,5 @@ export const binaryOf = (name) => {
     rmSync(folder, { recursive: true, force: true })
     download(name, folder)
   }
-  const stdout = execFileSync(path, ["--version"], { cwd: folder, encoding: "utf8", timeout: 30_000 })
-  // workerd reports the date alone: "workerd 2026-11-17" is 1.20261117.1.
-  const told = name === "workerd" ? stdout.replaceAll("-", "") : stdout
-  const wanted = name === "workerd" ? version.split(".")[1] : version
-  if (!told.split(/[\s,v]+/).includes(wanted)) throw new Error(`${path} reports ${stdout.trim()} instead of ${version}`)
   return path
 }

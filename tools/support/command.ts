@@ -38,12 +38,3 @@ export const run = (command: string, args: ReadonlyArray<string>, options: Optio
     child.on("error", reject)
     child.on("close", (status) => resolve({ status, stdout, stderr }))
   })
-
-/** Runs a program, and fails the test if the program fails. */
-export const succeed = async (command: string, args: ReadonlyArray<string>, options?: Options): Promise<Finished> => {
-  const finished = await run(command, args, options)
-  if (finished.status === 0) return finished
-  throw new Error(
-    `${[command, ...args].join(" ")} ended with ${String(finished.status)}\n${finished.stdout}\n${finished.stderr}`
-  )
-}

@@ -8,15 +8,9 @@ import { fileURLToPath } from "node:url"
 import { shuffled, spread, sum } from "./harness.js"
 
 export const baseline = "`node -e 'import(\"effect\")'`"
-export const stored = "`store-api token`, the token stored"
 
 const cli = fileURLToPath(new URL("../../../packages/cli", import.meta.url))
 const bin = join(cli, "bin", "store-api.js")
-
-const programs: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
-  [baseline, ["-e", `import("effect")`]],
-  [stored, [bin, "token"]]
-]
 
 /**
  * The mean of the faster half. Other load only adds time. On a busy machine this mean varied less between runs than the
@@ -34,9 +28,17 @@ const processorMillis = (): number => {
   return (Number(user) + Number(system)) * 10
 }
 
-export type Program = Awaited<ReturnType<typeof measureColdStart>>[number]
+interface Run {
+  readonly millis: number
+  readonly processor: number
+}
 
-/** Runs each program once per round, in a different order each time, so that other load affects all alike. */
+export type ColdStart = Awaited<ReturnType<typeof measureColdStart>>
+
+/**
+ * Runs `store-api token` and the baseline once per round, in a different order each time, so that other load affects
+ * both alike.
+ */
 export const measureColdStart = async (rounds: number) => {
   const folder = mkdtempSync(join(tmpdir(), "store-api-cold-start-"))
   // Without the settings and the token folder of the user who measures.
@@ -44,12 +46,13 @@ export const measureColdStart = async (rounds: number) => {
     ...{ PATH: process.env["PATH"], HOME: folder, STORE_API_TOKEN_FOLDER: join(folder, "tokens") }
   }
   const emulator = spawn(process.execPath, [bin, "emulator"], { env, stdio: ["ignore", "pipe", "inherit"] })
-  const runs: Array<{ readonly name: string; readonly millis: number; readonly processor: number }> = []
-  const run = (name: string, args: ReadonlyArray<string>) => {
+  const own: Array<Run> = []
+  const plain: Array<Run> = []
+  const run = (runs: Array<Run>, ...args: ReadonlyArray<string>) => {
     const [startedAt, processorsAt] = [performance.now(), processorMillis()]
     const { error, status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: cli, env, encoding: "utf8" })
     if (error !== undefined || status !== 0) throw error ?? new Error(stderr)
-    runs.push({ name, millis: performance.now() - startedAt, processor: processorMillis() - processorsAt })
+    runs.push({ millis: performance.now() - startedAt, processor: processorMillis() - processorsAt })
     return stdout
   }
   try {
@@ -59,26 +62,25 @@ export const measureColdStart = async (rounds: number) => {
       printed += chunk.toString()
       for (const [, name = "", value] of printed.matchAll(/^export (\w+)='(.*)'$/gm)) env[name] = value
     }
-    const token = run("the first", [bin, "token"])
+    const token = run([], bin, "token")
+    const runToken = () => {
+      if (run(own, bin, "token") !== token) throw new Error("The command did not print the stored token.")
+    }
+    const runBaseline = () => run(plain, "-e", `import("effect")`)
     for (let round = 0; round < rounds; round++) {
-      for (const [name, args] of shuffled(programs)) {
-        const stdout = run(name, args)
-        if (name === stored && stdout !== token) throw new Error("The command did not print the stored token.")
-      }
+      for (const run of shuffled([runToken, runBaseline])) run()
     }
   } finally {
     emulator.kill()
     rmSync(folder, { recursive: true })
   }
-  const of = (name: string) => runs.filter((run) => run.name === name)
-  const millisOf = (name: string) => of(name).map(({ millis }) => millis)
-  const processorOf = (name: string) => sum(of(name).map(({ processor }) => processor))
-  return programs.map(([name]) => ({
-    name,
-    millis: spread(millisOf(name)),
+  const millis = (runs: ReadonlyArray<Run>) => runs.map(({ millis }) => millis)
+  const processor = (runs: ReadonlyArray<Run>) => sum(runs.map(({ processor }) => processor))
+  return {
+    millis: spread(millis(own)),
     /** The ratio to `node -e 'import("effect")'`, by the means of the faster half of the rounds. */
-    ratio: fasterHalf(millisOf(name)) / fasterHalf(millisOf(baseline)),
+    ratio: fasterHalf(millis(own)) / fasterHalf(millis(plain)),
     /** The ratio of processor times, which other load affects less. `NaN` on systems other than Linux. */
-    processorRatio: processorOf(name) / processorOf(baseline)
-  }))
+    processorRatio: processor(own) / processor(plain)
+  }
 }

@@ -142,13 +142,12 @@ const calling = `
 export const inOwnProcess = async <F extends (...values: ReadonlyArray<never>) => Promise<unknown>>(
   module: string,
   name: string,
-  values: Parameters<F>,
-  ...flags: ReadonlyArray<string>
+  values: Parameters<F>
 ): Promise<Awaited<ReturnType<F>>> => {
   const args = [new URL(module, import.meta.url).href, name, JSON.stringify(values)]
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    ["--expose-gc", ...flags, "--input-type=module", "--eval", calling, ...args],
+    ["--expose-gc", "--input-type=module", "--eval", calling, ...args],
     { timeout: 900_000, maxBuffer: 2 ** 26 }
   )
   return JSON.parse(stdout) as Awaited<ReturnType<F>>

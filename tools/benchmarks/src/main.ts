@@ -5,7 +5,7 @@
  * `hit` and `cli` measure only a cached token or the start of the command line. With `--check` they fail above a limit.
  */
 import * as cached from "./cached.js"
-import { baseline, measureColdStart, type Program, stored } from "./coldStart.js"
+import { baseline, type ColdStart, measureColdStart } from "./coldStart.js"
 import { callers, delay, life, measureOutage, measurePeer } from "./comparison.js"
 import { inOwnProcess, inTurn, max, merged, spread, sum, type Timed } from "./harness.js"
 import * as hit from "./hit.js"
@@ -81,23 +81,15 @@ const attachGoal = (how: string, measured: ReadonlyArray<Timed> = [], aim: numbe
   return { what, figures: [[added.median / 1000, aim, limit]], measured: page.microseconds(added), unit: " µs" }
 }
 
-const coldStartGoal = (measured: ReadonlyArray<Program>): Goal => {
-  const { millis, processorRatio, ratio } = find(measured, stored)
-  return {
+const coldStartGoal = ({ millis, processorRatio, ratio }: ColdStart): Goal => (
+  {
     what: "`store-api token` with a stored token, from start to end",
     // The ratio of processor times is not a number on systems other than Linux.
     figures: [[processorRatio > ratio ? processorRatio : ratio, 1.15, 1.25]],
     measured: `${number(ratio, 2)} ×, ${number(millis.median)} ms; ${number(processorRatio, 2)} × by processor time`,
     unit: ` × ${baseline}`
   }
-}
-
-const coldStartTable = (measured: ReadonlyArray<Program>): string =>
-  table(measured, [
-    ["program", ({ name }) => name],
-    ["from start to end", ({ millis }) => page.milliseconds(millis)],
-    [`multiple of ${baseline}`, ({ ratio }) => `${number(ratio, 2)} ×`]
-  ])
+)
 
 const stampedeGoals = (stampedes: ReadonlyArray<Stampede>): ReadonlyArray<Goal> => {
   // Fewer fibers take less time than a token request, so that a ratio says little.
@@ -215,7 +207,7 @@ const all = async (): Promise<void> => {
   }
   const names = ["hit", "calls", "attach", "tracedAttach"] as const
   const measured = await step("a cached token", () => measureCached(names, 5, 1200))
-  const programs = await step("start of the command line", () => measureColdStart(21))
+  const coldStart = await step("start of the command line", () => measureColdStart(21))
   const stampedes = await step("cold start", () => inTurn([1, 1000, 10_000, 100_000], measureStampede))
   const outages = await step("outages around the end of a token", measureOutages)
   const compared = await inTurn(peers, (peer) => step(peer.name, () => measurePeer(peer, seconds)))
@@ -225,14 +217,13 @@ const all = async (): Promise<void> => {
     ...failureGoals(compared, outages),
     attachGoal("over a stub client", measured[2], 1.2, 2),
     attachGoal("traced", measured[3], 3, 5),
-    coldStartGoal(programs)
+    coldStartGoal(coldStart)
   ]
   const tables = {
     machine: page.machine(),
     goals: goalTable(goals),
     hits: page.hitTable(measured[0] ?? []),
     stampedes: stampedeTable(stampedes),
-    coldStart: coldStartTable(programs),
     peers: peerTable(compared)
   }
   page.write(page.benchmarks, page.withTables(page.read(page.benchmarks), tables))

@@ -28,9 +28,8 @@ export const withTables = (page: string, tables: Readonly<Record<string, string>
   return filled
 }
 
-/** The pages that the commands write. */
+/** The page that `npm run bench` writes. */
 export const benchmarks = "docs/evidence/benchmarks.md"
-export const fleets = "tools/benchmarks/fleets.md"
 
 const file = (name: string) => new URL(`../../../${name}`, import.meta.url)
 
@@ -82,7 +81,6 @@ const between = ({ high, low, median }: Spread, unit: string, digits = 0) =>
   `${number(median, digits)} ${unit} (${number(low, digits)} to ${number(high, digits)})`
 
 export const nanoseconds = (figure: Spread) => between(figure, "ns")
-export const milliseconds = (figure: Spread) => between(figure, "ms")
 export const times = (figure: Spread) => between(figure, "×", 2)
 export const microseconds = ({ high, low, median }: Spread) =>
   between({ high: high / 1000, low: low / 1000, median: median / 1000 }, "µs", 2)

@@ -2,10 +2,10 @@
 import { spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Random, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
+import { freePort } from "../../../packages/platform-node/test/utils.js"
 
 export interface Program {
   readonly command: string
@@ -36,13 +36,13 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 
-/** Starts a server, waits until it is ready, and returns its output so far. The end of the scope terminates it. */
+/** Starts a server and waits until it is ready. The end of the scope terminates it. */
 export const startServer = (
   { command, isInstalled, missing }: Program,
   parameters: ReadonlyArray<string>,
   isReady: Effect.Effect<boolean>,
   input = ""
-): Effect.Effect<() => string, never, Scope.Scope> =>
+): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function*() {
     if (!isInstalled) return yield* Effect.dieMessage(missing)
     let output = ""
@@ -67,25 +67,11 @@ export const startServer = (
       eventually(isReady, (ready) => ready),
       Effect.flatMap(ended, () => Effect.dieMessage(`${command} ended at once: ${output}`))
     ))
-    return () => output
   }).pipe(Effect.uninterruptible)
 
 /** Whether a server responds at this URL, with any status. */
 export const responds = (url: string): Effect.Effect<boolean> =>
   Effect.promise(() => fetch(url).then((response) => response.text()).then(() => true, () => false))
-
-/**
- * A port without a listener, for programs that do not support port 0. It is below the ports that a system assigns to
- * outgoing connections and to port 0, so none of these takes it in between.
- */
-export const freePort: Effect.Effect<number> = Effect.flatMap(
-  Random.nextIntBetween(20_000, 32_000),
-  (port) =>
-    Effect.async<number, Error>((resume) => {
-      const server = createServer().once("error", (error) => resume(Effect.fail(error)))
-      server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
-    })
-).pipe(Effect.eventually)
 
 /** Repeats `look` until its result is the wanted one, without a limit: the caller has a time limit. */
 export const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>
@@ -98,8 +84,6 @@ export interface NginxOptions {
   readonly server: string
   /** Directives of the `http` block: its zones and maps. */
   readonly http?: string | undefined
-  /** For https: certificate and key in PEM. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
 
 export interface LoggedRequest {
@@ -110,8 +94,8 @@ export interface LoggedRequest {
   readonly onConnection: number
 }
 
-/** Starts nginx on a free port. Returns its URL, its error log at level `info`, and the requests in its access log. */
-export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
+/** Starts nginx on a free port. Returns its URL and the requests in its access log. */
+export const startNginx = ({ http = "", server }: NginxOptions) =>
   Effect.gen(function*() {
     const files = yield* folder
     const port = yield* freePort
@@ -121,7 +105,7 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
       ${process.getuid?.() === 0 ? "user root;" : ""}
       worker_processes 1;
       pid nginx.pid;
-      error_log stderr info;
+      error_log stderr;
       events { worker_connections 1024; }
       http {
         log_format counted '$status $request_uri $connection $connection_requests';
@@ -134,13 +118,11 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
           location / { return 204; }
         }
         server {
-          listen 127.0.0.1:${port}${tls === undefined ? "" : " ssl"};
-          ${tls === undefined ? "" : "ssl_certificate cert.pem; ssl_certificate_key key.pem;"}
+          listen 127.0.0.1:${port};
           ${server}
         }
       }`
-    const contents = { "nginx.conf": configuration, "cert.pem": tls?.cert ?? "", "key.pem": tls?.key ?? "" }
-    for (const [name, content] of Object.entries(contents)) writeFileSync(join(files, name), content)
+    writeFileSync(join(files, "nginx.conf"), configuration)
 
     // Through a socket that only the tests know, to check that nginx is up and to mark a place in its log.
     const ask = (path: string) =>
@@ -155,7 +137,7 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
         return { status: Number(status), path, connection: Number(connection), onConnection: Number(onConnection) }
       })
     )
-    const errors = yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
+    yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
     let marks = 0
     /**
      * All requests that have ended so far, with or without a response. The only worker logs in the order of the
@@ -167,5 +149,5 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
       const all = yield* eventually(logged, (all) => all.some(({ path }) => path === mark))
       return all.filter(({ path }) => !path.startsWith("/mark/"))
     })
-    return { url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`, errors, requests }
+    return { url: `http://127.0.0.1:${port}`, requests }
   })

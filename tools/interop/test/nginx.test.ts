@@ -1,20 +1,17 @@
 /**
- * nginx between the library and @node-oauth/oauth2-server: it limits the rate, redirects, closes connections, has a
- * certificate of its own authority, or cannot reach the server behind it.
+ * nginx between the library and @node-oauth/oauth2-server: it limits the rate, redirects, closes connections, or cannot
+ * reach the server behind it.
  */
-import { text } from "node:stream/consumers"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AccessTokenError } from "@store-api/core"
-import type { NodeStoreAuth } from "@store-api/platform-node"
-import { DateTime, Duration, Effect, Fiber, Option } from "effect"
+import { DateTime, Duration, Effect, Option } from "effect"
 import { test } from "../../../packages/core/test/support/test.js"
-import * as x509 from "../../../packages/emulator/src/internal/x509.js"
-import { eventually, isLeftOut, nginx, type NginxOptions, startNginx } from "../src/Program.js"
+import { isLeftOut, nginx, type NginxOptions, startNginx } from "../src/Program.js"
 import { credentials, nodeOAuth2Server, type Running, serve, tokenPath } from "../src/servers.js"
 import { assertHidden, call, clientOf, requestToken } from "./support.js"
 
-interface Options extends Pick<NginxOptions, "http" | "tls"> {
+interface Options extends Pick<NginxOptions, "http"> {
   /** Directives for the locations of the token endpoint and of the API. */
   readonly token?: string
   readonly api?: string
@@ -23,17 +20,14 @@ interface Options extends Pick<NginxOptions, "http" | "tls"> {
   /** Where nginx finds the token endpoint and the API; by default at the server. */
   readonly authUrl?: string
   readonly apiUrl?: string
-  /** How the client connects. */
-  readonly client?: NodeStoreAuth.Options["http"]
 }
 
 /** The token endpoint and the API of a server, behind nginx. */
 const before = (running: Running, options: Options = {}) =>
   Effect.gen(function*() {
-    const { api = "", apiUrl, authUrl, http, tls, token = "", tokenLocation = `= ${tokenPath}` } = options
+    const { api = "", apiUrl, authUrl, http, token = "", tokenLocation = `= ${tokenPath}` } = options
     const nginx = yield* startNginx({
       http,
-      tls,
       server: `
         location ${tokenLocation} { ${token} proxy_pass ${authUrl ?? running.authUrl}${tokenPath}; }
         location / { ${api} proxy_pass ${apiUrl ?? running.apiUrl}; }`
@@ -44,34 +38,22 @@ const before = (running: Running, options: Options = {}) =>
         all.filter(({ path }) => path.startsWith(tokenPath) === ofTokens).map(({ status }) => status))
     // The statuses of its responses to token requests and to all others, in order.
     const [tokens, calls] = [statuses(true), statuses(false)]
-    return { ...nginx, ...target, tokens, calls, client: yield* clientOf(target, { http: options.client }) }
+    return { ...nginx, ...target, tokens, calls, client: yield* clientOf(target) }
   })
 
 const server = nodeOAuth2Server.start(600)
 
-/** An authority that only this test knows, and a certificate that it signs for a server on loopback. */
-const authority = () => {
-  const issuer = x509.authority()
-  return { ca: issuer.cert, tls: x509.leaf("localhost", [Buffer.from([127, 0, 0, 1])], { issuer }) }
-}
-
-const { ca, tls } = authority()
-
 type Urls = Readonly<Record<"silent" | "target", string>>
 
 /** The server, nginx before it as a target of redirects, a server that never responds, and the nginx to test. */
-const setUp = (options: Options | ((urls: Urls) => Options), secure = false) =>
+const setUp = (options: Options | ((urls: Urls) => Options)) =>
   Effect.gen(function*() {
     const running = yield* server
     const silent = yield* serve(() => () => undefined)
-    const target = yield* before(running, secure ? { tls, client: { ca } } : {})
+    const target = yield* before(running)
     const urls = { silent: silent.url, target: target.url }
-    return {
-      running,
-      silent,
-      target,
-      front: yield* before(running, typeof options === "function" ? options(urls) : options)
-    }
+    const front = yield* before(running, typeof options === "function" ? options(urls) : options)
+    return { silent, target, front }
   })
 
 const times = (status: number, count: number) => Array.from({ length: count }, () => status)
@@ -89,13 +71,6 @@ const withRetryAfter = (rate: string, seconds: number): Options => ({
 /** No program listens on this port: the system never assigns it, and its service is obsolete. */
 const down = "http://127.0.0.1:1"
 
-/** Closes the connection without a response, like a network failure. nginx logs that as a status. */
-const hangUp = (onConnection: number) => `if ($connection_requests = ${onConnection}) { return 444; }`
-const hungUp = 444
-
-/** For hanging up on a second request: the next request uses the connection of the one before. */
-const oneConnection = { connections: 1 }
-
 const slowly = "proxy_read_timeout 1s;"
 
 /** The fields of the error. Nothing of nginx's page is in them. */
@@ -104,7 +79,6 @@ const unavailable = { _tag: "TokenRefusedError", reason: "Unavailable", ...none 
 const rateLimited = { _tag: "TokenRefusedError", reason: "RateLimited", status: 429, ...none } as const
 const closed = { _tag: "TokenRequestError", reason: "Transport", attempts: 6 } as const
 const redirect = { _tag: "TokenRequestError", reason: "Redirect", attempts: 1 } as const
-const untrusted = { _tag: "TokenRequestError", reason: "Certificate", attempts: 1 } as const
 
 /** The last: the statuses of the token requests. With a 200, another client uses the only request of this minute. */
 const faults: ReadonlyArray<
@@ -115,7 +89,8 @@ const faults: ReadonlyArray<
     tokens: ReadonlyArray<number>
   ]
 > = [
-  ["every connection closed during a token request", { token: "return 444;" }, closed, times(hungUp, 6)],
+  // nginx logs this status when it closes the connection without a response.
+  ["every connection closed during a token request", { token: "return 444;" }, closed, times(444, 6)],
   ["502, the token endpoint is down", { authUrl: down }, { ...unavailable, status: 502 }, times(502, 6)],
   [
     "504, the token endpoint is silent",
@@ -140,23 +115,15 @@ const faults: ReadonlyArray<
       [status]
     ] as const
   ),
-  [
-    "301 from http to https of the same host, whose certificate is trusted",
-    ({ target }) => ({ token: `return 301 ${target}$request_uri;`, client: { ca } }),
-    redirect,
-    [301]
-  ],
   // With proxy_pass, nginx redirects (301) from the location's name without the slash to the one with it.
-  ["the slash that nginx adds to the name of a location", { tokenLocation: `${tokenPath}/` }, redirect, [301]],
-  ["an unknown authority", { tls }, untrusted, []],
-  ["an authority that is not the one in `ca`", { tls, client: { ca: authority().ca } }, untrusted, []]
+  ["the slash that nginx adds to the name of a location", { tokenLocation: `${tokenPath}/` }, redirect, [301]]
 ]
 
 describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: true }, () => {
   test.live.each(faults)(
     "%s: a typed error, and the next caller sends nothing",
     function*([fault, options, fields, tokens]) {
-      const { front, silent, target } = yield* setUp(options, fault.includes("https"))
+      const { front, silent, target } = yield* setUp(options)
       const isUsedUp = tokens[0] === 200
       if (isUsedUp) yield* requestToken(front)
       const asked = yield* DateTime.now
@@ -166,8 +133,8 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
       assert.deepInclude(error, fields)
       assertHidden(error, [credentials.clientSecret])
       assert.isTrue(Duration.lessThan(duration, Duration.seconds(30)))
-      // A redirect and a certificate last until somebody changes them.
-      assert.strictEqual(Option.isNone(error.retryAt), fields === redirect || fields === untrusted)
+      // A redirect lasts until somebody changes it.
+      assert.strictEqual(Option.isNone(error.retryAt), fields === redirect)
       if (fault.includes("Retry-After")) {
         const wait = Duration.toSeconds(DateTime.distanceDuration(asked, Option.getOrThrow(error.retryAt)))
         assert.isTrue(wait >= 120 && wait < 125, `${wait} s`)
@@ -176,70 +143,8 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
       deepStrictEqual({ ...again, retryAt: error.retryAt }, { ...error })
       deepStrictEqual([yield* front.tokens, yield* silent.requests], [tokens, tokens[0] === 504 ? 6 : 0])
       deepStrictEqual(yield* target.tokens, [])
-      if (fields !== untrusted) return
-      // Connections that the client ended in the handshake, or right after it without a request, as nginx logs them.
-      const pattern = /(SSL_do_handshake\(\) failed|client closed connection while).*client: 127\.0\.0\.1/g
-      yield* eventually(Effect.sync(() => front.errors().match(pattern) ?? []), ({ length }) => length === 1)
     }
   )
-
-  test.live.each<readonly [status: number, fault: string, options: Parameters<typeof setUp>[0]]>([
-    [502, "the API is down", { apiUrl: down }],
-    [504, "the API is silent", ({ silent }) => ({ apiUrl: silent, http: slowly })],
-    [308, "to another origin, where the token does not travel", ({ target }) => (
-      { api: `return 308 ${target}$request_uri;` }
-    )]
-  ])("%i, %s: the status reaches the caller, and the call is sent once", function*([status, , options]) {
-    const { front, running, silent, target } = yield* setUp(options)
-    assert.strictEqual(yield* call(front.client), status)
-    deepStrictEqual([yield* front.tokens, yield* front.calls], [[200], [status]])
-    deepStrictEqual([yield* silent.requests, yield* target.calls], [status === 504 ? 1 : 0, []])
-    assert.strictEqual(running.counts.calls, 0)
-  })
-
-  test.live("with its authority in `ca`, token and call go over https", function*() {
-    const { target } = yield* setUp(() => ({}), true)
-    assert.strictEqual(yield* call(target.client), 200)
-    deepStrictEqual([yield* target.tokens, yield* target.calls], [[200], [200]])
-  })
-
-  test.live("502 to token requests, for a while: the waiting caller has a token once the server is up", function*() {
-    const running = yield* server
-    let isRepaired = false
-    const headers = { "content-type": "application/x-www-form-urlencoded" }
-    const broken = yield* serve(() => async (request, response) => {
-      if (!isRepaired) return void request.socket.destroy()
-      const body = await text(request)
-      const passed = await fetch(`${running.authUrl}${tokenPath}`, { method: "POST", headers, body })
-      response.end(await passed.text())
-    })
-    const front = yield* before(running, { authUrl: broken.url })
-    const waiting = yield* Effect.fork(front.client.provider.get)
-    yield* eventually(front.tokens, ({ length }) => length >= 2)
-    isRepaired = true
-    yield* Fiber.join(waiting)
-    const statuses = yield* front.tokens
-    assert.isAtLeast(statuses.length, 3)
-    deepStrictEqual(statuses, [...times(502, statuses.length - 1), 200])
-    assert.strictEqual(yield* call(front.client), 200)
-  })
-
-  test.live.each<readonly [limit: string, options: Options, refused: number]>([
-    // All attempts take at least 2.5 s.
-    ["one in a second and a half", { http: zone("40r/m"), token: "limit_req zone=tokens;" }, 503],
-    ["one in three seconds, with a Retry-After that fits the deadline", withRetryAfter("20r/m", 3), 429]
-  ])("a limit of %s: the caller waits, and has a token within the deadline", function*([, options, refused]) {
-    const front = yield* before(yield* server, options)
-    const first = yield* front.client.provider.get
-    const [duration, second] = yield* Effect.timed(front.client.provider.refresh)
-    assert.notStrictEqual(second, first)
-    assert.isBelow(Duration.toSeconds(duration), 20)
-    const statuses = yield* front.tokens
-    assert.isAbove(statuses.length, 2)
-    deepStrictEqual(statuses, [200, ...times(refused, statuses.length - 2), 200])
-    // One refusal says how long to wait.
-    if (refused === 429) deepStrictEqual([statuses.length, Duration.toSeconds(duration) >= 3], [3, true])
-  })
 
   test.live("keepalive_requests 3, under load and with tokens renewed: no call fails, none is sent again", function*() {
     const running = yield* server
@@ -260,31 +165,5 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
     const connections = new Set(requests.map(({ connection }) => connection)).size
     assert.isAtLeast(connections, requests.length / 3)
     assert.isBelow(connections, requests.length / 2)
-  })
-
-  test.live("a connection that breaks during a token request costs one more attempt", function*() {
-    const front = yield* before(yield* server, { token: hangUp(2), client: oneConnection })
-    const first = yield* front.client.provider.get
-    assert.notStrictEqual(yield* front.client.provider.refresh, first)
-    deepStrictEqual(
-      (yield* front.requests).map(({ onConnection, status }) => [status, onConnection]),
-      [[200, 1], [hungUp, 2], [200, 1]]
-    )
-  })
-
-  test.live("a connection that breaks during a call fails the call, which is not sent again; the next call succeeds", function*() {
-    const front = yield* before(yield* server, { api: hangUp(2), client: oneConnection })
-    const token = yield* front.client.provider.get
-    for (const method of ["get", "post", "put", "del"] as const) {
-      const earlier = yield* front.requests // the connection of the last of them is in the pool
-      const error = yield* Effect.flip(front.client.api[method]("/v1/orders"))
-      assert(error._tag === "RequestError")
-      assert.match(error.message, /^Transport/)
-      assertHidden(error, [credentials.clientSecret, token.value])
-      assert.strictEqual(yield* call(front.client), 200)
-      const after = (yield* front.requests).slice(earlier.length)
-      deepStrictEqual(after.map(({ status }) => status), [hungUp, 200])
-    }
-    deepStrictEqual(yield* front.tokens, [200])
   })
 })

@@ -21,15 +21,14 @@ export interface Client {
 interface Options {
   readonly client?: Credentials | undefined
   readonly request?: TokenRequest.TokenRequest | undefined
-  readonly http?: NodeStoreAuth.Options["http"]
 }
 
 export const clientOf = (
   { apiUrl, authUrl, counts, path }: Target,
-  { client = credentials, http, request }: Options = {}
+  { client = credentials, request }: Options = {}
 ): Effect.Effect<Client, never, Scope.Scope> =>
   Layer.build(NodeStoreAuth.layer({
-    ...{ authUrl, apiUrl, ...client, http, endpoint: { path, request } },
+    ...{ authUrl, apiUrl, ...client, endpoint: { path, request } },
     transformClient: HttpClient.tapRequest(({ url }) =>
       Effect.sync(() => {
         if (url === `${authUrl}${path}`) counts.tokenRequests++

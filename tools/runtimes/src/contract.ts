@@ -1,7 +1,10 @@
-/** The contract that core satisfies on every runtime with `fetch`. */
+/**
+ * The contract that core satisfies on every runtime with `fetch`: what depends on the HTTP, the timers and the output
+ * of the runtime. The tests of core have everything else.
+ */
 import type { AuthorizedHttpClient } from "@store-api/core"
 import type { Scenario } from "@store-api/emulator"
-import { Array as Arr, Cause, Duration, Effect, Exit, Fiber, Inspectable, Option, Redacted, Scope } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Option, Redacted } from "effect"
 import { type Check, check, equal, errorOf, holds, named, store, storeAuth } from "./Check.js"
 
 /** No program listens on this port, and the system does not assign it. `fetch` allows it. */
@@ -35,13 +38,6 @@ const life = [
     equal("the type", request?.contentType, "application/x-www-form-urlencoded")
   }),
 
-  check("100 callers at once: 1 token request", function*() {
-    const { emulator, provider } = yield* store()
-    const tokens = yield* Effect.all(Arr.makeBy(100, () => provider.get), { concurrency: "unbounded" })
-    equal("tokens", [tokens.length, new Set(tokens).size], [100, 1])
-    equal("token requests", yield* emulator.tokenRequests, 1)
-  }),
-
   check("calls during two lifetimes of 4 s: each gets a 200", function*() {
     const { client, emulator } = yield* store({ tokenLife: 4000 })
     const began = performance.now()
@@ -67,35 +63,18 @@ const life = [
     const { requests } = yield* emulator.view
     const onTheWire = requests.map(({ kind, status }) => `${kind} ${String(status)}`)
     equal("on the wire", onTheWire, ["token 200", "api 200", "api 401", "token 200", "api 200"])
-  }),
-
-  check("closing the provider during an acquisition ends waiting callers with Closed", function*() {
-    const scope = yield* Scope.make()
-    const { emulator, provider } = yield* Scope.extend(store(), scope)
-    yield* emulator.fail("token/silence")
-    const waiter = yield* Effect.fork(errorOf(provider.get))
-    yield* Effect.sleep("100 millis")
-    yield* Scope.close(scope, Exit.void)
-    equal("the error", named(yield* Fiber.join(waiter)), "TokenRequestError, Closed")
   })
 ]
+
+const redirects = [301, 302, 303, 307, 308] as const
 
 /** Scenarios with their error, or none if the next attempt gets a token, and the number of token requests. */
 const outcomes: ReadonlyArray<readonly [scenario: Scenario.Name, error: string | undefined, tokenRequests: number]> = [
   ["token/401-rfc", "TokenRefusedError, InvalidClient", 1],
-  ["token/400-gateway", "TokenRefusedError, InvalidRequest", 1],
-  ["token/403-html", "TokenRefusedError, Other", 1],
-  ["token/429-retry-after-year", "TokenRefusedError, RateLimited", 1],
-  ["token/body-html", "TokenResponseError", 1],
   ["token/body-truncated", "TokenResponseError", 1],
   ["token/body-garbage", "TokenResponseError", 1],
   ["token/flood-endless", "TokenRequestError, TooLarge", 1],
-  ["token/expires-in-zero", "TokenExpiredError, DeadOnArrival", 1],
-  ["token/redirect-301", "TokenRequestError, Redirect", 1],
-  ["token/redirect-302", "TokenRequestError, Redirect", 1],
-  ["token/redirect-303", "TokenRequestError, Redirect", 1],
-  ["token/redirect-307", "TokenRequestError, Redirect", 1],
-  ["token/redirect-308", "TokenRequestError, Redirect", 1],
+  ...redirects.map((status) => [`token/redirect-${status}`, "TokenRequestError, Redirect", 1] as const),
   // Compressed although the request did not ask for it.
   ["token/unasked-gzip", undefined, 1],
   ["token/reset-before-headers", undefined, 2],
@@ -144,14 +123,7 @@ const faults = [
       holds(`${millis} ms, about the deadline`, millis < 5000 && (scenario === undefined || millis > 900))
       equal("token requests", yield* emulator.tokenRequests, scenario === undefined ? 0 : 1)
     })
-  ),
-
-  check("a silent attempt times out, and the next one gets the token", function*() {
-    const { emulator, provider } = yield* store({ endpoint: { attemptTimeout: "2 seconds" } })
-    yield* emulator.fail("token/silence", 1)
-    yield* provider.get
-    equal("token requests", yield* emulator.tokenRequests, 2)
-  })
+  )
 ]
 
 const certificate = (reason: string, attempts: number) =>
@@ -164,29 +136,23 @@ const certificate = (reason: string, attempts: number) =>
     equal("token requests", yield* emulator.tokenRequests, 0)
   })
 
+type Inspect = (value: unknown, options?: object) => string
+
 interface Inspecting {
-  readonly Bun?: { readonly inspect: (value: unknown) => string }
-  readonly Deno?: { readonly inspect: (value: unknown, options: object) => string }
-  readonly process?: {
-    readonly getBuiltinModule?: (name: string) => { readonly inspect: (value: unknown, options: object) => string }
-  }
+  readonly Bun?: { readonly inspect: Inspect }
+  readonly Deno?: { readonly inspect: Inspect }
+  readonly process?: { readonly getBuiltinModule?: (name: string) => { readonly inspect: Inspect } }
 }
 
-/** All ways to render a value: those of the language, of Effect, and of the runtime. */
+/** The ways to render a value that depend on the runtime. */
 const renderings = (): ReadonlyArray<readonly [name: string, (value: unknown) => string]> => {
   const { Bun, Deno, process } = globalThis as unknown as Inspecting
-  const node = process?.getBuiltinModule?.("node:util")
-  const deep = { depth: 20, showHidden: true }
+  const inspect = Bun?.inspect ?? Deno?.inspect ?? process?.getBuiltinModule?.("node:util").inspect ?? String
   return [
-    ["String", String],
     ["JSON", (value) => JSON.stringify(value)],
     ["stack", (value) => value instanceof Error ? `${value.message} ${value.stack ?? ""} ${String(value.cause)}` : ""],
     ["Cause.pretty", (value) => Cause.pretty(Cause.fail(value), { renderErrorCause: true })],
-    ["a defect", (value) => Cause.pretty(Cause.die(value), { renderErrorCause: true })],
-    ["Inspectable", (value) => Inspectable.toStringUnknown(value)],
-    ...(Bun === undefined ? [] : [["Bun.inspect", (value: unknown) => Bun.inspect(value)] as const]),
-    ...(Deno === undefined ? [] : [["Deno.inspect", (value: unknown) => Deno.inspect(value, deep)] as const]),
-    ...(node === undefined ? [] : [["util.inspect", (value: unknown) => node.inspect(value, deep)] as const])
+    ["inspect", (value) => inspect(value, { depth: 20, showHidden: true })]
   ]
 }
 
@@ -209,17 +175,13 @@ const scenarios = [
   "token/access-token-with-line-break"
 ] as const
 
-const redirects = [301, 302, 303, 307, 308] as const
-
 /** The token and the secret go only where they may, and no rendering of an error shows them. */
 const secrets: ReadonlyArray<Check> = [
   {
     name: "each rendering of an error that holds a secret would be found",
     run: Effect.sync(() => {
-      const all = renderings().map(([name]) => name)
-      holds("renderings", all.length >= 6)
       for (const form of formsOf("an+invented/secret%")) {
-        equal("found", leaks(careless(form), ["an+invented/secret%"]), all)
+        equal("found", leaks(careless(form), ["an+invented/secret%"]), renderings().map(([name]) => name))
       }
     })
   },
@@ -254,11 +216,6 @@ const secrets: ReadonlyArray<Check> = [
     equal("requests", [requests.length, elsewhere.length], [0, 0])
     yield* Effect.promise(() => fetch(emulator.elsewhere))
     equal("one that is sent is seen", (yield* emulator.view).elsewhere.length, 1)
-  }),
-
-  check("http beyond this machine: ConfigurationError", function*() {
-    const beyond = store({ authUrl: "http://auth.store.example", apiUrl: "http://api.store.example" })
-    equal("the error", (yield* errorOf(beyond))._tag, "ConfigurationError")
   }),
 
   check("the API redirects to another origin: the token does not go there", function*() {

@@ -4,7 +4,7 @@
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { AuthorizedHttpClient, StoreAuth, TokenStore } from "@store-api/core"
-import { Array as Arr, Effect, Layer, ManagedRuntime, Redacted } from "effect"
+import { Array as Arr, Effect, Layer, Redacted } from "effect"
 import { type Check, check, equal, run, startEmulator } from "./Check.js"
 import * as contract from "./contract.js"
 
@@ -32,20 +32,10 @@ const perRequest = (store: Store): Promise<number> =>
     Effect.runPromise
   )
 
-const runtimes = new Map<string, ManagedRuntime.ManagedRuntime<AuthorizedHttpClient.AuthorizedHttpClient, unknown>>()
-
-/** One provider for all requests, as on other runtimes. A worker must not do this. */
-const shared = (store: Store): Promise<number> => {
-  const layer = Layer.provide(StoreAuth.layer(optionsOf(store)), FetchHttpClient.layer)
-  const runtime = runtimes.get(store.url) ?? ManagedRuntime.make(layer)
-  runtimes.set(store.url, runtime)
-  return runtime.runPromise(orders)
-}
-
 /** Sends a request to this worker and returns the status, which after a success is that of the API. */
-const ask = (worker: string, way: "perRequest" | "shared", { clientId, clientSecret, url }: Store) =>
+const ask = (worker: string, { clientId, clientSecret, url }: Store) =>
   Effect.promise(async () => {
-    const response = await fetch(`${worker}/orders?${new URLSearchParams({ way, url, clientId, clientSecret })}`)
+    const response = await fetch(`${worker}/orders?${new URLSearchParams({ url, clientId, clientSecret })}`)
     await response.text()
     return response.status
   })
@@ -53,7 +43,7 @@ const ask = (worker: string, way: "perRequest" | "shared", { clientId, clientSec
 const own = (worker: string): ReadonlyArray<Check> => [
   check("workerd: a token is kept from request to request by a provider for each", function*() {
     const emulator = yield* startEmulator()
-    const one = ask(worker, "perRequest", emulator)
+    const one = ask(worker, emulator)
     equal("one after the other", yield* Effect.all(Arr.replicate(one, 3)), [200, 200, 200])
     equal("token requests", yield* emulator.tokenRequests, 1)
     const atOnce = yield* Effect.all(Arr.replicate(one, 20), { concurrency: "unbounded" })
@@ -63,7 +53,7 @@ const own = (worker: string): ReadonlyArray<Check> => [
 
   check("workerd: a kept token that is revoked, or expires, is replaced", function*() {
     const emulator = yield* startEmulator({ tokenLife: 4000 })
-    const one = ask(worker, "perRequest", emulator)
+    const one = ask(worker, emulator)
     yield* one
     yield* emulator.revoke
     equal("revoked", yield* one, 200)
@@ -71,17 +61,7 @@ const own = (worker: string): ReadonlyArray<Check> => [
     yield* Effect.sleep("4100 millis")
     equal("expired", yield* one, 200)
     equal("token requests", yield* emulator.tokenRequests, 3)
-  }),
-
-  check(
-    "workerd: one provider for all requests fails those that wait for another's acquisition, as documented",
-    function*() {
-      const emulator = yield* startEmulator()
-      yield* emulator.fail("token/slow-answer")
-      const atOnce = yield* Effect.all(Arr.replicate(ask(worker, "shared", emulator), 2), { concurrency: "unbounded" })
-      equal("two at once", atOnce.sort(), [200, 500])
-    }
-  )
+  })
 ]
 
 export default {
@@ -90,9 +70,8 @@ export default {
     const parameter = (name: string) => searchParams.get(name) ?? ""
 
     if (pathname === "/orders") {
-      const way = parameter("way") === "shared" ? shared : perRequest
       const [url, clientId, clientSecret] = [parameter("url"), parameter("clientId"), parameter("clientSecret")]
-      return new Response(null, { status: await way({ url, clientId, clientSecret }) })
+      return new Response(null, { status: await perRequest({ url, clientId, clientSecret }) })
     }
 
     const checks = [...contract.checks({ certificates: false }), ...own(origin)]

@@ -523,6 +523,16 @@ describe("the signal of fetch", () => {
     deepStrictEqual(issuer.requests.map((headers) => headers["sec-fetch-mode"]), [undefined])
   })
 
+  test.live("ends a call that waits for another token after a 401", function*() {
+    const { fetch, issuer, seen } = yield* start({ issue: (count) => count === 1 ? undefined : never })
+    const controller = new AbortController()
+    const response = fetch("/revoked", controller)
+    yield* until(() => issuer.requests.length === 2)
+    controller.abort(reason)
+    assert.strictEqual(yield* errorOf(response), reason)
+    assert.lengthOf(seen, 1)
+  })
+
   test.live("ends a call while the layers are built", function*() {
     const { dispose, fetch } = yield* start({}, { store: Layer.effect(TokenStore.TokenStore, Effect.never) })
     const controller = new AbortController()

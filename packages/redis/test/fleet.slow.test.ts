@@ -6,7 +6,7 @@ import { createCluster, createSentinel } from "@redis/client"
 import { TokenStore } from "@store-api/core"
 import { Fault } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { bundle } from "../../platform-node/test/support/childProcess.js"
@@ -38,6 +38,25 @@ describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", 
     assert(newcomer !== undefined)
     deepStrictEqual([yield* newcomer.get, (yield* tokens).length], [held[0], 1])
     allSucceed(yield* all(members, ({ end }) => end))
+  })
+})
+
+describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
+  test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
+    const [holder, ...others] = yield* Fleet.processes(5)
+    assert(holder !== undefined)
+    const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+    const brief = { ...settings, lease: "5 seconds" } as const
+    const [first] = yield* share(Fleet.inThese([holder]), 1, redis, brief)
+    const members = yield* share(Fleet.inThese(others), 4, redis, brief)
+    assert(first !== undefined)
+    yield* fail(Fault.hang())
+    const killed = yield* Effect.fork(Effect.exit(first.get))
+    yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+    yield* holder.kill
+    deepStrictEqual([yield* tokens(members), (yield* Fiber.join(killed))._tag], [1, "Failure"])
+    assert.strictEqual(yield* tokenRequests, 2)
+    yield* warnedOf(members)
   })
 })
 

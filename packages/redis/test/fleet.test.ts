@@ -8,6 +8,7 @@ import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
 import { all, allSucceed, inProcess, isIdle, type Members, renewal, share, shop, tokens } from "./support/fleet.js"
 import { virtualTime, warnedOf } from "./support/fleet.js"
+import { shown } from "./support/member.js"
 import { until } from "./support/network.js"
 import { isLeftOut, type RedisServer, redisServer, sharedRedis } from "./support/servers.js"
 
@@ -48,6 +49,18 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
     const members = yield* share(inProcess, size, yield* emptyRedis, settings)
     deepStrictEqual([yield* tokens(members), yield* tokenRequests], [1, 1])
     yield* warnedOf(members)
+  })
+
+  test.live("half of the members want another scope: one token request and one token for each scope", function*() {
+    const made = yield* shop({ clientAuthentication: "client_secret_post" })
+    const redis = yield* emptyRedis
+    const wanting = (scope: string) => share(inProcess, size / 2, redis, { ...made.settings, scope })
+    const members = yield* Effect.all([wanting("read"), wanting("write")])
+    const held = yield* all(members.flat(), ({ get }) => get)
+    assert.strictEqual(yield* made.tokenRequests, 2)
+    const scopes = new Map((yield* made.tokens).map((token) => [shown(token), token.scope]))
+    deepStrictEqual(held.map((token) => scopes.get(token)), ["read", "read", "read", "write", "write", "write"])
+    yield* warnedOf(members.flat())
   })
 
   test.live("the token is revoked while all members call: one token request, no call fails", function*() {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import type { HttpClientError } from "@effect/platform"
 import type { AccessToken, AccessTokenError } from "@store-api/core"
-import { AccessTokenProvider, AuthorizedHttpClient, TokenStore } from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest, TokenStore } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { RedisTokenStore } from "@store-api/redis"
 import { type Duration, Effect, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
@@ -13,6 +13,8 @@ export interface Settings {
   readonly apiUrl: string
   readonly clientId: string
   readonly clientSecret: string
+  /** A member without it sends the request of the specification. */
+  readonly scope?: string
   /** A member without it shares nothing. */
   readonly redisUrl?: string
   readonly lease?: Duration.DurationInput
@@ -50,7 +52,7 @@ export interface Member {
   readonly end: Effect.Effect<ReadonlyArray<string>>
 }
 
-const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string =>
+export const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string =>
   createHash("sha256").update(Redacted.value(value)).digest("hex").slice(0, 12)
 
 /** A member shares through this store, or through the one at `redisUrl`. */
@@ -60,10 +62,12 @@ export const make = (
 ): Effect.Effect<Member, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const { attemptTimeout, deadline, lease, maxWait, redisUrl, storeTimeout } = settings
+    const { scope: wanted } = settings
+    const request = wanted === undefined ? undefined : TokenRequest.clientSecretPost({ scope: wanted })
     const options = {
       ...settings,
       clientSecret: Redacted.make(settings.clientSecret),
-      endpoint: { attemptTimeout, deadline },
+      endpoint: { attemptTimeout, deadline, request },
       shared: { lease, maxWait, storeTimeout }
     }
     const warnings: Array<Warning> = []

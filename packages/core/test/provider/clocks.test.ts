@@ -32,15 +32,31 @@ describe("AccessTokenProvider, clocks", () => {
     )
   }
 
-  numberedTest("when the wall clock moves back a little, the token expires in time", function*({ after, virtual }) {
-    yield* after(0, { gets: "token-1" })
-    yield* virtual.advance("50 minutes")
-    virtual.jump(-40 * minute)
-    yield* after(0, { gets: "token-1" })
-    // By the wall clock, 40 minutes are left.
-    yield* after("10 minutes", { state: "Expired", current: "Elapsed" })
-    yield* after(0, { gets: "token-2", calls: 2 })
-  })
+  for (const [moved, by] of [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const) {
+    numberedTest(
+      `when the wall clock moves back by ${moved}, the token expires in time`,
+      function*({ after, virtual }) {
+        yield* after(0, { gets: "token-1" })
+        yield* virtual.advance("50 minutes")
+        virtual.jump(-by)
+        yield* after(0, { gets: "token-1" })
+        yield* after(10 * minute - 1, { state: "MustWait" })
+        yield* after(1, { state: "Expired", current: "Elapsed" })
+        yield* after(0, { gets: "token-2", calls: 2 })
+      }
+    )
+
+    numberedTest(
+      `when the wall clock moves back by ${moved}, the token is renewed in time`,
+      function*({ after, virtual }) {
+        yield* after(0, { gets: "token-1" })
+        yield* virtual.advance("50 minutes")
+        virtual.jump(-by)
+        yield* after(6 * minute, { gets: "token-1", calls: 1 })
+        yield* after(1, { gets: "token-1", calls: 2 })
+      }
+    )
+  }
 
   renewalTest("callers get no failure after a clock correction", function*({ after, callers, complete, got, virtual }) {
     yield* after(0, { gets: "one" })

@@ -1,4 +1,4 @@
-/** Reads, creates and copies the errors of the HTTP client, which differ between Effect 3 and Effect 4. */
+/** Reads, creates and copies the errors of the HTTP client. */
 import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
@@ -12,25 +12,43 @@ export const isEmptyBody = ({ reason }: BodyError): boolean => reason._tag === "
 export const statusResponse = (error: unknown): HttpClientResponse.HttpClientResponse | undefined =>
   HttpClientError.isHttpClientError(error) && error.reason._tag === "StatusCodeError" ? error.reason.response : undefined
 
+const reasons = {
+  InvalidUrl: HttpClientError.InvalidUrlError,
+  Transport: HttpClientError.TransportError,
+  Encode: HttpClientError.EncodeError
+}
+
 export const make = (
-  reason: "InvalidUrl" | "Transport" | "Encode",
+  reason: keyof typeof reasons,
   request: HttpClientRequest.HttpClientRequest,
   cause: Error
 ): HttpClientError.HttpClientError =>
-  new HttpClientError.HttpClientError({
-    reason: new HttpClientError[`${reason}Error`]({ request, cause, description: cause.message })
-  })
+  new HttpClientError.HttpClientError({ reason: new reasons[reason]({ request, cause, description: cause.message }) })
 
-/** Copies an error with another request, response and cause. */
-export const copy = ({ reason }: HttpClientError.HttpClientError, change: {
+interface Change {
   readonly request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
   readonly response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
   readonly cause: (cause: unknown) => unknown
-}): HttpClientError.HttpClientError => {
-  const changed = { ...reason, request: change.request(reason.request), cause: change.cause(reason.cause) }
-  return new HttpClientError.HttpClientError({
-    reason: "response" in changed
-      ? new HttpClientError[changed._tag]({ ...changed, response: change.response(changed.response) })
-      : new HttpClientError[changed._tag](changed)
-  })
+}
+
+/** Copies an error with another request, response and cause. */
+export const copy = ({ reason }: HttpClientError.HttpClientError, change: Change): HttpClientError.HttpClientError =>
+  new HttpClientError.HttpClientError({ reason: copyReason(reason, change) })
+
+const copyReason = (reason: HttpClientError.HttpClientErrorReason, change: Change) => {
+  const changed = { request: change.request(reason.request), cause: change.cause(reason.cause) }
+  switch (reason._tag) {
+    case "EncodeError":
+      return new HttpClientError.EncodeError({ ...reason, ...changed })
+    case "InvalidUrlError":
+      return new HttpClientError.InvalidUrlError({ ...reason, ...changed })
+    case "TransportError":
+      return new HttpClientError.TransportError({ ...reason, ...changed })
+    case "DecodeError":
+      return new HttpClientError.DecodeError({ ...reason, ...changed, response: change.response(reason.response) })
+    case "EmptyBodyError":
+      return new HttpClientError.EmptyBodyError({ ...reason, ...changed, response: change.response(reason.response) })
+    case "StatusCodeError":
+      return new HttpClientError.StatusCodeError({ ...reason, ...changed, response: change.response(reason.response) })
+  }
 }

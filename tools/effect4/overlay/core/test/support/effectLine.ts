@@ -30,7 +30,7 @@ export const settle: Effect.Effect<void> = Effect.forEach([1, 2, 3, 4], () => ne
 /** The moments at which fibers that sleep wake up, by clock: the test clock does not show them. */
 const sleeps = new WeakMap<Clock.Clock, Set<{ readonly until: number }>>()
 
-export const watchSleeps: Effect.Effect<void> = Effect.map(Clock.clockWith(Effect.succeed), (clock) => {
+export const watchSleeps: Effect.Effect<void> = Effect.map(Clock.Clock, (clock) => {
   if (sleeps.has(clock)) return
   const sleepers = new Set<{ readonly until: number }>()
   sleeps.set(clock, sleepers)

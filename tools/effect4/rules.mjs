@@ -72,10 +72,10 @@ const renamed = {
   ParseResult: { ParseIssue: "SchemaIssue.Issue" },
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
-    ...{ compose: "decodeTo", DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
+    ...{ DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
     ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
     ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
-    ...{ NumberFromString: "FiniteFromString", OptionFromSelf: "Option", parseJson: "fromJsonString" },
+    ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
   Scope: { extend: "provide" },
@@ -118,6 +118,7 @@ export const patterns = {
   "Config.string($name).pipe(Config.validate($v), $$more)": "Config.NonEmptyString($name).pipe($$more)",
   "Context.Reference<$T>()($id, $options)": ({ options: [{ properties: [{ initializer }] }] }) =>
     `Context.Reference<${initializer.type.getText()}>($id, $options)`,
+  "Clock.clockWith(Effect.succeed)": "Clock.Clock",
   "Clock.make()": "Clock.Clock.defaultValue()",
   "Duration.decodeUnknown($x)": "Duration.fromInput($x as Duration.Input)",
   "cache.get($key)": "Cache.get(cache, $key)",
@@ -134,14 +135,14 @@ export const patterns = {
     "Effect.provideService(References.UnhandledLogLevel, $level)",
   "Effect.withUnhandledErrorLogLevel(Option.none())": "Effect.provideService(References.UnhandledLogLevel, undefined)",
   "Effect.timeoutFail({ duration: $d, onTimeout: () => $e })":
-    "Effect.timeoutOrElse({\nduration: $d,\norElse: () => Effect.fail($e)\n})",
+    "Effect.timeoutOrElse({ duration: $d, orElse: () => Effect.fail($e) })",
   "Effect.transposeMapOption($f)": "(option) => Effect.transposeOption(Option.map(option, $f))",
-  "Effect.when($effect, () => $x)": "Effect.when($effect, Effect.sync(() => $x))",
   "Effect.whenEffect($effect, $condition)": "Effect.when($effect, $condition)",
-  "Effect.withSpan($name, { captureStackTrace: false, ...$rest })":
-    "Effect.withSpan($name, { $rest }, { captureStackTrace: false })",
+  "Effect.withSpan($name, { captureStackTrace: false })":
+    "Effect.withSpan($name, undefined, { captureStackTrace: false })",
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
+  "Either.match($either, { onLeft: Effect.fail, onRight: Effect.succeed })": "Effect.fromResult($either)",
   "HttpApiEndpoint.get($name, $path).addSuccess($schema)": "HttpApiEndpoint.get($name, $path, { success: $schema })",
   "HttpApiEndpoint.post($name, $path).setPayload($payload).addSuccess($schema)":
     "HttpApiEndpoint.post($name, $path, {\npayload: $payload,\nsuccess: $schema\n})",
@@ -167,17 +168,20 @@ export const patterns = {
   "Schema.Literal($a, $$more)": ({ more }) =>
     more.length === 0 ? "Schema.Literal($a)" : "Schema.Literals([$a, $$more])",
   "Schema.NonNegativeInt": "Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))",
+  "Schema.String.pipe(Schema.maxLength($n), Schema.pattern($regex))":
+    "Schema.String.check(Schema.isMaxLength($n), Schema.isPattern($regex))",
+  "Schema.String.pipe(Schema.pattern($regex))": "Schema.String.check(Schema.isPattern($regex))",
+  "Schema.String.pipe(Schema.pattern($regex), Schema.compose(Schema.NumberFromString), Schema.finite())":
+    "Schema.String.check(Schema.isPattern($regex)).pipe(Schema.decodeTo(Schema.FiniteFromString))",
   "Schema.Union($$schemas)": "Schema.Union([$$schemas])",
-  "Schema.filter($f)": "Schema.check(Schema.makeFilter($f))",
-  "Schema.int()": "Schema.check(Schema.isInt())",
-  "Schema.maxLength($n)": "Schema.check(Schema.isMaxLength($n))",
-  "Schema.nonNegative()": "Schema.check(Schema.isGreaterThanOrEqualTo(0))",
   "Schema.optionalWith($schema, { as: \"Option\" })": "Schema.OptionFromOptional($schema)",
+  "Schema.optionalWith(Schema.transform($from, $to, $options), { default: () => $x })":
+    "$from.pipe(\nSchema.decodeTo($to, SchemaTransformation.transform($options)),\n" +
+    "Schema.withDecodingDefaultType(Effect.succeed($x))\n)",
   "Schema.optionalWith($schema, { default: () => $x })":
     "$schema.pipe(Schema.withDecodingDefaultType(Effect.succeed($x)))",
   "Schema.parseJson()": "Schema.fromJsonString(Schema.Unknown)",
-  "Schema.pattern($regex)": "Schema.check(Schema.isPattern($regex))",
-  "Schema.propertySignature($schema)": "$schema",
+  "Schema.propertySignature($schema).pipe($default)": "$schema.pipe($default)",
   "Schema.transform($from, $to, $options)":
     "$from.pipe(Schema.decodeTo($to, SchemaTransformation.transform($options)))",
   "Schema.withConstructorDefault(() => $x)": "Schema.withConstructorDefault(Effect.succeed($x))",
@@ -204,7 +208,7 @@ export const patterns = {
   "new Error.SystemError({ reason: $reason, ...$rest })": "PlatformError.systemError({ _tag: $reason, $rest })",
   "Fiber.interruptFork($fiber)": "Effect.sync(() => $fiber.interruptUnsafe())",
   "Fiber.poll($fiber)": "Effect.sync(() => Option.fromNullishOr($fiber.pollUnsafe()))",
-  "FiberRef.get($ref)": "Effect.service($ref)",
+  "FiberRef.get($ref)": "$ref",
   "Layer.discard($layer)": "$layer",
   "Layer.setConfigProvider($provider)": "ConfigProvider.layer($provider)",
   "Layer.setTracer($tracer)": "Layer.succeed(Tracer.Tracer, $tracer)",
@@ -281,8 +285,10 @@ export const texts = [
     "Undici.fetch(input as string, { ...init, dispatcher } as Undici.RequestInit) as unknown as Promise<Response>"
   ],
   ["\"ParseError\"", "\"SchemaError\""],
-  ["`ParseError`", "`SchemaError`"],
-  ["`RequestError`", "`HttpClientError`"],
+  ["Effect's `ParseError`", "an `Error` with a `SchemaIssue` as its `cause`"],
+  ["the reason is `InvalidUrl`", "the reason is `InvalidUrlError`"],
+  ["`Transport` if that is transient, and `Encode`", "`TransportError` if that is transient, and `EncodeError`"],
+  ["`JSON.stringify` and, on Effect 4, `console.log`", "`JSON.stringify` and `console.log`"],
   ["`@effect/platform`", "`effect/http`"],
   ["`Effect.tagMetrics`", "`Metric.CurrentMetricAttributes`"],
   ["\"RequestError\"", "\"HttpClientError\""]

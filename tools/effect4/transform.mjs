@@ -1,7 +1,7 @@
 /** Rewrites a source for Effect 3 into one for Effect 4, by the rules of rules.mjs. */
 import { posix } from "node:path"
 import ts from "typescript"
-import { effect4 } from "../release/rules.mjs"
+import { effect4, effect4Version } from "../release/rules.mjs"
 import { allowed, forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
 
 /** How often each rule was applied. */
@@ -51,7 +51,7 @@ export const transform = (text, line, isBlock = false) => {
   const source = isBlock || line.overlay !== undefined ? text : texts.reduce((text, [from, to]) => {
     if (text.includes(from)) count(from)
     return text.replaceAll(from, to)
-  }, text)
+  }, text.replace(/(?<=@since )[\d.]+/g, effect4Version))
   const ast = parse(source)
   /** What a local name stands for: `module`, and `name` in it where it is not the module. */
   const locals = new Map()
@@ -213,7 +213,25 @@ export const transform = (text, line, isBlock = false) => {
     return `// Without "${title.text}": ${omitted[title.text]}.\nundefined`
   }
 
+  /** A function with a name whose body is one `Effect.gen`. `Effect.fn` would also capture a stack at each call. */
+  const generatorFunction = (node) => {
+    const { body, parameters, parent, type, typeParameters } = node
+    const isEffect = type === undefined || memberOf(type.typeName ?? type) === "Effect.Effect"
+    if (
+      !line.isLibrary || isBlock || !ts.isArrowFunction(node) || !ts.isVariableDeclaration(parent) || !isEffect ||
+      parameters.length === 0 || !ts.isCallExpression(body) || memberOf(body.expression) !== "Effect.gen"
+    ) {
+      return undefined
+    }
+    const listOf = (nodes) => nodes.map(emit).join(", ")
+    const types = typeParameters === undefined ? "" : `<${listOf(typeParameters)}>`
+    const result = type === undefined ? "" : `: Effect.fn.Return<${listOf(type.typeArguments)}>`
+    return `Effect.fnUntraced(function*${types}(${listOf(parameters)})${result} ${emit(body.arguments[0].body)})`
+  }
+
   const rewrite = (node) => {
+    const generator = generatorFunction(node)
+    if (generator !== undefined) return generator
     const omission = skipped(node)
     if (omission !== undefined) return omission
     for (const { isType, node: pattern, pattern: rule, template } of compiled) {

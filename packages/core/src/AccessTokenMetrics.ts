@@ -2,8 +2,8 @@
  * The metrics of a provider, as values for any exporter of Effect's metrics. They never contain a client id, a secret
  * or a token. A `get` from the cache updates none of them.
  *
- * They have the labels with which the provider's layer was built (`Effect.tagMetrics`), and not those of a caller.
- * Labels therefore distinguish several stores in one process.
+ * They have the labels with which the layer of the provider was built (`Effect.tagMetrics`), and not those of a
+ * caller. Labels therefore distinguish several stores in one process.
  *
  * @since 1.0.0
  */

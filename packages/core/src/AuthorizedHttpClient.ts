@@ -261,9 +261,9 @@ export const layerConfig = (
 
 /**
  * Provides the authorized client behind the plain `HttpClient` tag, for libraries that use that tag. All its errors are
- * `HttpClientError`s. `UntrustedOriginError` becomes a `RequestError` with the reason `InvalidUrl`. An
- * `AccessTokenError` becomes one with the reason `Transport` if it is transient, and `Encode` otherwise. The typed
- * error is the `cause`, and the request does not contain the header.
+ * `HttpClientError`s. For an `UntrustedOriginError`, the reason is `InvalidUrl`. For an `AccessTokenError`, it is
+ * `Transport` if that is transient, and `Encode` otherwise. The typed error is the `cause`, and the request does
+ * not contain the header.
  *
  * @example
  * ```ts

@@ -201,13 +201,14 @@ const acquisition = (
         return yield* Equal.equals(current, refused) ? Effect.fail(refusal) : retried(current)
       })
 
-    return yield* Effect.flatMap(credentials, (first) =>
-      Effect.catchIf(retried(first), isOfCredentials, (refusal) => retriedWithChanged(first, refusal))).pipe(
-        bounded(deadline, new TokenRequestError({ reason: "Timeout", attempts: 0 })),
-        Effect.catchTag("TokenRequestError", (error) =>
-          Effect.flatMap(Ref.get(attempts), (made) =>
-            new TokenRequestError({ ...error, attempts: made })))
-      )
+    return yield* credentials.pipe(
+      Effect.flatMap((first) =>
+        Effect.catchIf(retried(first), isOfCredentials, (refusal) => retriedWithChanged(first, refusal))
+      ),
+      bounded(deadline, new TokenRequestError({ reason: "Timeout", attempts: 0 })),
+      Effect.catchTag("TokenRequestError", (error) =>
+        Effect.flatMap(Ref.get(attempts), (made) => new TokenRequestError({ ...error, attempts: made })))
+    )
   })
 
 /** Whether other credentials may help. Some servers say `unauthorized_client` or `invalid_grant` for a wrong secret. */

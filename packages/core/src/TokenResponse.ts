@@ -42,17 +42,14 @@ const Seconds = Schema.Union(
   Schema.String.pipe(
     Schema.pattern(/^-?\d+(\.\d+)?$/),
     Schema.compose(Schema.NumberFromString),
-    Schema.filter(Number.isFinite)
+    Schema.finite()
   ),
   Schema.transform(Schema.Null, Schema.Number, { decode: () => defaultLife, encode: () => null })
 )
 
 const Digits = Schema.Union(
   Schema.String.pipe(Schema.pattern(/^\d+$/)),
-  Schema.transform(Schema.Number.pipe(Schema.nonNegative(), Schema.int()), Schema.String, {
-    decode: String,
-    encode: Number
-  })
+  Schema.transform(Schema.NonNegativeInt, Schema.String, { decode: String, encode: Number })
 )
 
 /**

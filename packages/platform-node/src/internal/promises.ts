@@ -49,7 +49,7 @@ export const make = <R>(layer: Layer.Layer<R, unknown>): Promises<R> => {
           interrupt()
         }
         signals.forEach((signal) => signal.addEventListener("abort", abort))
-        // In Effect 3, `runPromise` would wrap the error in a `FiberFailure`, which has no `_tag`.
+        // `runPromise` would not reject before the finalizers of an aborted effect have ended.
         interrupt = runtime.runCallback(effect, {
           onExit: (exit) => {
             signals.forEach((signal) => signal.removeEventListener("abort", abort))

@@ -176,8 +176,6 @@ const attemptOnOne = <A>(connection: Connection, command: Command<A>): Effect.Ef
     return attempt(connection, command).pipe(
       Effect.timeoutFail({ duration: attemptTimeout, onTimeout: () => "no response in time" }),
       inOwnFiber,
-      Effect.tapError((reason) =>
-        Effect.when(replace(connection, used), () => !final.has(reason) && !used.isConnecting)
-      )
+      Effect.tapError((reason) => final.has(reason) || used.isConnecting ? Effect.void : replace(connection, used))
     )
   })

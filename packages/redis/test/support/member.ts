@@ -92,7 +92,7 @@ export const make = (
     const { get: look } = yield* Effect.provide(TokenStore.TokenStore, runtime)
 
     // A busy machine can leave a connection idle until the server closes it. Only that error is retried: a fault of the
-    // token is never a `RequestError`.
+    // token has another tag.
     const call = client.get("/v1/orders").pipe(
       Effect.flatMap((response) => Effect.as(response.text, response.status)),
       Effect.retry({ while: ({ _tag }) => _tag === "RequestError", times: 3 }),

@@ -31,7 +31,7 @@ const requestWithoutHeader = (
     })
     : request
 
-/** The effects of a response that read its body. Only Effect 4 has `upgrade`. */
+/** The effects of a response that can fail. `upgrade` came with Effect 4. */
 const bodies: ReadonlySet<PropertyKey> = new Set([
   "json",
   "text",

@@ -50,7 +50,7 @@ export const make = (store: Store, { key, open, seal }: Sealing, wanted: Wanted)
         const token = withKnownExpiry(wanted.replacing, received)
         const entry = yield* seal(encode(token))
         const left = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
-        // A negative duration is zero only in Effect 3.
+        // It may have expired by now, and a store expects no negative duration.
         yield* store.put(key, entry, Math.max(left, 0))
       }).pipe(Effect.exit),
     /** The last token that `find` did not return because too little is left of it. None if that has expired. */

@@ -136,10 +136,7 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
     assert.isAbove(tokenRequests, 1)
     const requests = yield* front.requests
     deepStrictEqual(requests.map(({ status }) => status), times(200, calls + tokenRequests))
-    // Connections were reused, and none more often than nginx allows.
+    // Connections were reused as often as nginx allows.
     assert.strictEqual(Math.max(...requests.map(({ onConnection }) => onConnection)), 3)
-    const connections = new Set(requests.map(({ connection }) => connection)).size
-    assert.isAtLeast(connections, requests.length / 3)
-    assert.isBelow(connections, requests.length / 2)
   })
 })

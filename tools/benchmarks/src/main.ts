@@ -119,10 +119,7 @@ const stampedeTable = (stampedes: ReadonlyArray<Stampede>): string =>
     ["token requests", ({ requests }) => `${requests}`],
     ["wall, provider", ({ wall }) => `${number(wall.provider, 2)} ms`],
     ["wall, one Deferred", ({ wall }) => `${number(wall.deferred, 2)} ms`],
-    ["ratio", ({ wallRatio }) => times(wallRatio)],
-    ["heap, provider", ({ bytes }) => `${number(bytes.provider)} B per fiber`],
-    ["heap, one Deferred", ({ bytes }) => `${number(bytes.deferred)} B per fiber`],
-    ["ratio", ({ memoryRatio }) => `${number(memoryRatio, 2)} ×`]
+    ["ratio", ({ wallRatio }) => times(wallRatio)]
   ])
 
 /** The first outage ends when the renewal has just begun; the last begins with the last attempt of a renewal. */

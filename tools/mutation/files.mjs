@@ -78,7 +78,7 @@ export const files = Object.entries(parts).flatMap(([name, modules]) =>
  * mutants. Words that match no test leave none out.
  */
 export const slow = new RegExp([
-  ...["callers at any moment", "moment by moment", "ten minutes", "jumps during the acquisition", "under load"],
+  ...["callers at any moment", "moment by moment", "ten minutes", "jumps during the acquisition"],
   ...["calls before and after its timers fire", "gets few requests in", "lifetimes of 1 s and less"],
   ...["10 000 concurrent first callers", "accepts all printable ASCII", "accepts no other character", "byte for byte"],
   ...["any options and number of failures", "never throws", "any value is an error", "is accepted if and only if"],

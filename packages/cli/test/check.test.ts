@@ -1,16 +1,29 @@
-/** `store-api check` names the cause. `scenarios.slow.test.ts` plays every scenario of the emulator. */
+/** `store-api check` names the cause. */
 import * as Http from "node:http"
 import * as Net from "node:net"
+import Tls from "node:tls"
 import * as Undici from "@effect/platform-node/Undici"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Fault } from "@store-api/emulator"
+import { type Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { listen } from "../../platform-node/test/utils.js"
 import { proxyFor } from "../src/check/proxy.js"
-import { check, type Expected, fails, refuses, run, started, startedWith, type User, withEnv } from "./support/cli.js"
-import { without, withProxies } from "./support/cli.js"
+import {
+  check,
+  demoSecret,
+  type Expected,
+  fails,
+  onTerminal,
+  refuses,
+  run,
+  started,
+  startedWith,
+  type User,
+  withEnv
+} from "./support/cli.js"
+import { userOf, without, withProxies } from "./support/cli.js"
 
 const nobody = "http://127.0.0.1:9"
 
@@ -45,6 +58,10 @@ describe("store-api check", () => {
       "--auth-url; STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET from the environment; " +
         `POST ${nobody}/v1/oauth/accesstoken`
     )
+    const typed = { typed: `${demoSecret}\r`, columns: 300 }
+    const { code, screen } = yield* onTerminal(without(user, "STORE_API_CLIENT_SECRET"), ["check"], typed)
+    assert.strictEqual(code, 0)
+    assert.match(screen, /^Client secret \(not shown\): \r\n.*; client secret from the prompt; POST/)
   })
 
   test.live("asks for a token of its own, which it does not keep", function*() {
@@ -118,7 +135,12 @@ describe("store-api check names the cause", () => {
       STORE_API_AUTH_URL: "https://auth.store.example",
       HTTPS_PROXY: `http://${at}`
     })],
-    ["an API", [6, "API call", /no response in time/, /STORE_API_URL/], (at) => ({ STORE_API_URL: `http://${at}` })]
+    ["an endpoint", [5, "token request", /no HTTP response \(Timeout\)/, /try again later/], (at) => ({
+      STORE_API_AUTH_URL: `http://${at}`
+    })],
+    ["an API", [6, "API call", /no response in time/, /STORE_API_URL/], (at) => ({
+      STORE_API_URL: `http://${at}`
+    })]
   ])("%s that accepts and says nothing, after 10 seconds", function*([, expected, variables]) {
     yield* TestClock.setTime(Date.now())
     const { asked, at } = yield* silent
@@ -145,14 +167,6 @@ describe("store-api check names the cause", () => {
     ["a refused connection", { STORE_API_AUTH_URL: nobody }, 5, "connection", /ECONNREFUSED/, /host and port in/],
     ["an unreachable API", { STORE_API_URL: nobody }, 6, "API connection", /refused/, /STORE_API_URL/],
     ["a refusal after a rate limit", [limited, Fault.status(403)], 4, "token request", /\(403\), after 429$/, /403/],
-    [
-      "an outage",
-      Fault.status(503, { times: Infinity }),
-      5,
-      "token request",
-      /^the endpoint is not available \(503\)$/,
-      /503/
-    ],
     [
       "an authUrl that leads to an API",
       toApi,
@@ -190,16 +204,6 @@ describe("store-api check names the cause", () => {
     const { user } = yield* startedWith({}, Fault.status(400, dateOf(-1)))
     const { code, failed } = yield* check(user)
     deepStrictEqual([code, failed.map(({ name }) => name)], [4, ["token request", "clock"]])
-  })
-
-  test.live.each<[attempts: string, ...script: ReadonlyArray<Fault.Fault>]>([
-    ["429 and 503", limited, Fault.status(503, { times: 2 })],
-    ["a response that broke off", Fault.reset("body")]
-  ])("what the endpoint's retries pass over, each once: %s", function*([attempts, ...script]) {
-    const { user } = yield* startedWith({}, script)
-    const { code, failed, steps } = yield* check(user)
-    deepStrictEqual([code, failed], [0, []])
-    assert.match(steps.find(({ name }) => name === "token request")?.said ?? "", new RegExp(`, after ${attempts}$`))
   })
 })
 
@@ -284,4 +288,132 @@ describe("the proxy of a check", () => {
       yield* Effect.promise(() => agent.destroy())
     }
   })
+})
+
+type Outcome = readonly [code: number, said: RegExp, remedy?: RegExp]
+
+const unreachable =
+  /^Cannot reach the token endpoint \(6 attempts.*\): check STORE_API_AUTH_URL, the network and the proxy/
+const webSite = /^Check STORE_API_AUTH_URL: it leads to a web site or a login page/
+const toTarget = /: set STORE_API_AUTH_URL to its target\./
+const toBase =
+  /^The token endpoint refused .*: check STORE_API_AUTH_URL and the (path of the token endpoint|parameters of the token request)\.$/
+const noGateway = /, not to a login page or a gateway\. If it does, the client id or the secret is wrong\.$/
+const allowed = /: check STORE_API_AUTH_URL and what the client is allowed/
+const untrusted = /^the certificate is from an authority that this machine does not trust/
+const sameEnvironment = /^Check that STORE_API_URL and STORE_API_AUTH_URL are of the same environment/
+const noToken = (problem: string): Outcome => [
+  4,
+  /^the response contains no token$/,
+  new RegExp(`^The token endpoint returned no usable token \\(${problem}.*\\): check STORE_API_AUTH_URL\\.`)
+]
+
+type Row = readonly [scenario: Scenario.Name, ...Outcome]
+
+/** The step "token request". */
+const tokenRequests: ReadonlyArray<Row> = [
+  ["token/specification", 0, /^a token valid for [\d hmins]+$/],
+  ["token/429-retry-after-seconds", 0, /^a token valid for .*, after 429$/],
+  ["token/fails-then-works", 0, /, after 503, a response that broke off and 500$/],
+  ["token/stale-connection", 0, /, after 503 and no response$/],
+  ["token/expires-in-zero", 5, /^the token cannot be used$/, /expired .*: check the system clock and the expires_in/],
+  ["token/expires-in-word", ...noToken("expires_in must be a number of seconds")],
+  ["token/access-token-absent", ...noToken("access_token must be 1 to 16384 visible ASCII characters")],
+  ["token/token-type-other", ...noToken("token_type must be a type other than DPoP, MAC and PoP")],
+  ["token/body-array", ...noToken("the body must be a JSON object")],
+  ["token/body-oauth-error", 4, /^the client id or the secret is wrong \(200\)$/, /: check the client id and secret/],
+  ["token/body-html", 4, /^the response is a web page, not JSON \(200\)$/, webSite],
+  ["token/close-before-headers", 5, /^there was no HTTP response \(Transport\)$/, unreachable],
+  ["token/bad-chunks", 5, /^there was no complete response \(Transport\)$/, unreachable],
+  ["token/flood-endless", 4, /^the response is too large$/, /is too large for a token: check STORE_API_AUTH_URL\./],
+  ["token/redirect-302", 4, /^it was redirected to http:\/\/127\.0\.0\.1:\d+$/, toTarget],
+  ["token/redirect-loop", 4, /^it was redirected$/, toTarget],
+  ["token/400-rfc", 4, /^the endpoint does not understand the request \(400\)$/, toBase],
+  ["token/403-html", 4, /^the response is a web page, not JSON \(403\)$/, webSite],
+  ["token/401-html", 4, /^a web page refuses access without a reason \(401\)$/, noGateway],
+  ["token/401-rfc", 4, /^the client id or the secret is wrong \(401\)$/, /: check the client id and secret/],
+  ["token/403-rfc", 4, /^the endpoint responded with an error \(403\)$/, allowed],
+  [
+    "token/405",
+    4,
+    /^the endpoint responded with an error \(405\)$/,
+    /and the path of the token endpoint\. Retry after 20/
+  ],
+  ["token/429-always", 5, /^the endpoint limits the rate of requests.*429/, /: send fewer requests\. Retry after 20/],
+  ["token/500-json", 5, /^the endpoint is not available \(500\)/, /: try again later\. Retry after 20/]
+]
+
+/** The step "TLS". */
+const handshakes: ReadonlyArray<Row> = [
+  ["token/tls-self-signed", 4, untrusted, /set NODE_EXTRA_CA_CERTS/],
+  [
+    "token/tls-expired",
+    4,
+    /^the certificate has expired/,
+    /^Its owner must renew it, unless the system clock is wrong/
+  ],
+  [
+    "token/tls-wrong-host",
+    4,
+    /^the certificate is not valid for 127\.0\.0\.1/,
+    /^Check the host in STORE_API_AUTH_URL/
+  ],
+  ["token/tls-1.1-only", 5, /^the handshake failed/, /names a port that speaks TLS 1\.2 or newer\.$/],
+  ["token/tls-unfinished-handshake", 5, /^the handshake does not complete$/, /names a port that speaks TLS\.$/]
+]
+
+/** The step "API call". */
+const calls: ReadonlyArray<Row> = [
+  ["api/401-always", 7, /^the API responded with 401$/, sameEnvironment],
+  ["api/missing-scope", 7, /^the API responded with 401$/, /^The token is valid, but not for this\./],
+  ["api/403", 7, /^the API responded with 403$/, /^The token is valid, but not for this\./],
+  ["api/redirect-307", 7, /^it was redirected \(307\)$/, /^Set STORE_API_URL to the API/],
+  ["api/pointed-elsewhere", 2, /^it was not sent$/, /^The access token may only go to .*; nothing was sent to /],
+  ["api/only-literal-bearer", 0, /^the API responded with 200$/]
+]
+
+const play = (emulator: Emulator.Service, step: string, [name, code, said, remedy]: Row) =>
+  Effect.gen(function*() {
+    yield* emulator.fail(Scenario.get(name))
+    const path = name === "api/pointed-elsewhere" ? `${emulator.elsewhere.url}/orders` : "/orders"
+    const outcome = yield* check(yield* userOf(emulator), step === "API call" ? [path] : [])
+    const cause = outcome.steps.find(({ name }) => name === step)
+    assert.match(cause?.said ?? "", said, name)
+    assert.match(cause?.remedy ?? "", remedy ?? /^$/, name)
+    deepStrictEqual([outcome.code, outcome.failed], [code, code === 0 ? [] : [cause]], name)
+    deepStrictEqual(yield* emulator.elsewhere.requests, [], name)
+    yield* emulator.clearFaults
+  })
+
+const plain = Object.entries({ "token request": tokenRequests, "API call": calls }).flatMap(([step, rows]) =>
+  rows.map((row) => [row[0], step, row] as const)
+)
+
+describe.concurrent("store-api check names the cause of", () => {
+  test.live.each(plain)("%s, in the step %s", function*([, step, row]) {
+    yield* play((yield* startedWith()).emulator, step, row)
+  })
+})
+
+const { createSecureContext } = Tls
+
+/** Clients of this process trust the CA of the emulator alone. Node reads NODE_EXTRA_CA_CERTS only when it starts. */
+const trusting = ({ ca }: Emulator.Service) =>
+  Effect.acquireRelease(
+    Effect.sync(() =>
+      vi.spyOn(Tls, "createSecureContext").mockImplementation((options) =>
+        createSecureContext({ ca: Option.getOrThrow(ca), ...options })
+      )
+    ),
+    (spy) => Effect.sync(() => spy.mockRestore())
+  )
+
+test.live("store-api check names the cause of each fault of TLS, and of another authority of the same name", function*() {
+  const { emulator, user } = yield* startedWith({ tls: true })
+  yield* trusting(emulator)
+  for (const row of handshakes) yield* play(emulator, "TLS", row)
+  yield* trusting((yield* startedWith({ tls: true })).emulator)
+  const { failed } = yield* check(user)
+  deepStrictEqual(failed.map(({ name }) => name), ["TLS"])
+  assert.match(failed[0]?.said ?? "", untrusted)
 })

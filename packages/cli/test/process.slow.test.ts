@@ -1,5 +1,5 @@
 /** Features that only a process has: signals, exit codes, closed pipes, a real terminal and trusted certificates. */
-import { mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import { join } from "node:path"
@@ -10,8 +10,8 @@ import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { selfSigned } from "../../platform-node/test/support/certificates.js"
 import { byName, listen, startProxy, startTlsStore } from "../../platform-node/test/utils.js"
-import { check, demoSecret, fails, hasColours, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
-import { startedWith, type User, variablesIn, withEnv, without } from "./support/cli.js"
+import { check, demoSecret, fails, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
+import { startedWith, variablesIn, withEnv, without } from "./support/cli.js"
 import { build, hasTerminals, processTimeout, runProcess, runWith, startProcess } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
@@ -50,31 +50,6 @@ describe("the binary", { timeout: processTimeout }, () => {
     assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\n$/)
     const { stdout } = yield* runProcess(alone, ["status"])
     if (process.platform !== "darwin") assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
-  })
-
-  /** Modules that take long to load, and are needed only for a request, a prompt or the emulator. */
-  const heavy =
-    /\/undici\/|\/TokenEndpoint\.js|\/AccessTokenProvider\.js|\/NodeHttpClient\.js|\/HttpClient\.js|\/NodeTerminal\.js|\/emulator\//g
-
-  /** All modules that a run loads, by the coverage that Node writes at its end, and the heavy ones. */
-  const modulesOf = (user: User, line: string) =>
-    Effect.gen(function*() {
-      const folder = join(user.cwd, line)
-      const { code } = yield* runProcess(withEnv(user, { NODE_V8_COVERAGE: folder }), line.split(" "), shows)
-      assert.strictEqual(code, 0)
-      const all = readdirSync(folder).map((file) => readFileSync(join(folder, file), "utf8")).join()
-      return { all, heavy: [...new Set(all.match(heavy))].map((name) => name.replaceAll("/", "")) }
-    })
-
-  test.live("with a stored token loads no HTTP client, no provider and no emulator", function*() {
-    const { user } = yield* started
-    const miss = yield* modulesOf(user, "token")
-    const hit = yield* modulesOf(user, "token --format json")
-    const scenarios = yield* modulesOf(user, "emulator --list")
-    deepStrictEqual(hit.heavy, [])
-    assert.include(hit.all, "/FileTokenStore.js")
-    assert.includeMembers(miss.heavy, ["AccessTokenProvider.js", "TokenEndpoint.js", "undici"])
-    assert.includeMembers(scenarios.heavy, ["emulator"])
   })
 })
 
@@ -208,31 +183,11 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTim
     }
   })
 
-  test.live("prints a token with a warning in colour", function*() {
-    const { emulator, user } = yield* started
-    const { code, stdout } = yield* (yield* startProcess(user, ["token"], terminal)).end
-    const warning = "store-api: \u001b[33mwarn\u001b[0m: The token is on the screen, where other people may see it."
-    deepStrictEqual([code, stdout], [0, `${warning} A pipe is safer.\r\n${yield* lastToken(emulator)}\r\n`])
-  })
-
   test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {
     const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
     const { end, shows, type } = yield* startProcess(user, ["call", "/orders"], terminal)
     assert.isTrue(yield* shows(/store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/))
     yield* type("\u0003")
     deepStrictEqual(yield* end, { code: 130, stdout: "^C\r\n", stderr: "" })
-  })
-
-  test.live("runs an emulator that prints its variables and the requests; Ctrl+C ends it with code 130", function*() {
-    const { end, shows, stdout, type } = yield* startProcess(yield* newUser({}), ["emulator"], terminal)
-    assert.isTrue(yield* shows(/STORE_API_CLIENT_SECRET='.*'\r\n\r\n/))
-    const user = yield* newUser(variablesIn(stdout().replaceAll("\r", "")))
-    deepStrictEqual((yield* runProcess(user, ["call", "/orders?canary", "--fail"])).code, 0)
-    assert.isTrue(yield* shows(/GET/))
-    yield* type("\u0003")
-    const ended = yield* end
-    assert.strictEqual(ended.code, 130)
-    assert.isFalse(hasColours(ended.stdout))
-    assert.match(ended.stdout, /accesstoken 200\r\n[\d:]{8} GET \/orders\?… 200\r\n\^C\r\n$/)
   })
 })

@@ -8,7 +8,6 @@ import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { newUser, onTerminal, prints, profilesOf, refuses, run, type User, withEnv, without } from "./support/cli.js"
-import { withProxies } from "./support/cli.js"
 
 /** Client secrets; a careless reader of files would change the first. */
 const secrets = { blue: "in$HOME #no\\comment'=1", green: "the-invented-secret-of-green" }
@@ -153,12 +152,9 @@ describe("settings", () => {
   })
 
   test.live.each<[names: string, variables: Readonly<Record<string, string>>, line?: string]>([
-    ["STORE_API_AUTH_URL", { STORE_API_AUTH_URL: "canary" }],
     ["STORE_API_CLIENT_ID", { STORE_API_CLIENT_ID: "" }],
     ["STORE_API_CLIENT_SECRET", { STORE_API_CLIENT_SECRET: "canary&" }],
     ["STORE_API_TOKEN_FOLDER is empty", { STORE_API_TOKEN_FOLDER: "" }],
-    ["--allow-insecure", { STORE_API_AUTH_URL: "http://canary.example" }],
-    ["HTTPS_PROXY", { HTTPS_PROXY: "canary" }],
     ["store-api: --auth-url is not a URL", {}, "token --auth-url canary"],
     ["store-api: --auth-url must be an https URL", {}, "token --auth-url http://canary.example"],
     ["store-api: --auth-url must not have a query.", {}, "token --auth-url http://canary.example?x"],
@@ -171,7 +167,7 @@ describe("settings", () => {
     const [names, variables, line = "token"] = row
     const { complete, write } = yield* startedInBlue
     write("bad", "canary&")
-    const stderr = yield* refuses(yield* withProxies(complete, variables), line, 3, /^store-api: [^\n]*[.]\n$/)
+    const stderr = yield* refuses(withEnv(complete, variables), line, 3, /^store-api: [^\n]*[.]\n$/)
     assert.include(stderr, names)
     assert.notInclude(stderr, "canary")
   })

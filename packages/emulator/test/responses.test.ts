@@ -7,7 +7,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Clock, Effect, Exit, Fiber, Option, Redacted, type Scope } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { askToken, callApi, connect, demoBody, demoSecret, formType, getToken, json, receive, send } from "./utils.js"
+import { askToken, callApi, demoBody, demoSecret, formType, getToken, json, receive, send } from "./utils.js"
 import { tokenPath, until } from "./utils.js"
 
 interface Wire {
@@ -95,17 +95,6 @@ describe("a connection that the emulator breaks off", () => {
     assert.lengthOf(yield* requests, 0)
     deepStrictEqual((yield* pendingFaults).map(({ _tag }) => _tag), ["Answer"])
     assert.strictEqual((yield* askToken(url)).status, 503)
-  })
-
-  test.live("closes when the emulator stops, also if it is silent", function*() {
-    const socket = yield* Effect.scoped(Effect.gen(function*() {
-      const { connections, fail, url } = yield* Emulator.make()
-      yield* fail(Fault.silence("connection"))
-      const socket = yield* connect(url)
-      yield* until(Effect.map(connections, (open) => open === 1))
-      return socket
-    }))
-    yield* until(Effect.sync(() => socket.destroyed))
   })
 
   test.live("because it is stale is reset by its next request; the step does not apply to new ones", function*() {

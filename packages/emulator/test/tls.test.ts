@@ -88,13 +88,4 @@ describe("an emulator with TLS", () => {
     yield* fail(Fault.tls("Tls1.1"))
     assert.strictEqual(yield* requestStatus(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
   })
-
-  test.live("performs the faults that need no TLS", function*() {
-    const { ca, connections, fail, url } = yield* emulator
-    yield* fail([Fault.reset("connection"), Fault.reset("answer"), Fault.close("body")])
-    yield* fail(Fault.redirect(302, "elsewhere"))
-    for (let count = 0; count < 3; count++) assert.isString(yield* requestStatus(url, { ca }))
-    assert.strictEqual(yield* requestStatus(url, { ca }), 302)
-    yield* until(Effect.map(connections, (open) => open === 0))
-  })
 })

@@ -59,7 +59,6 @@ const refusals: Readonly<
   ),
   "415 invalid_request": {
     "whose Content-Type has a charset": [ofType(`${formType}; charset=utf-8`)],
-    "whose Content-Type has a charset without a space": [ofType(`${formType};charset=UTF-8`)],
     "whose Content-Type is in capitals": [ofType("Application/X-WWW-Form-Urlencoded")],
     "whose Content-Type is JSON": [ofType("application/json")],
     "whose Content-Type is sent twice": [{
@@ -70,19 +69,14 @@ const refusals: Readonly<
   },
   "400 invalid_request": {
     "with an empty query": [{ path: `${tokenPath}?` }],
-    "with a query": [{ path: `${tokenPath}?a=b` }],
     "with the grant in the query": [{ path: `${tokenPath}?grant_type=client_credentials` }],
     "with an empty body": [{ body: "" }],
     "with reordered fields": [{
       body: `client_id=demo-client&client_secret=${demoSecret}&grant_type=client_credentials`
     }],
-    "without a secret": [{ body: "grant_type=client_credentials&client_id=demo-client" }],
     "without a grant": [{ body: `client_id=demo-client&client_secret=${demoSecret}` }],
     "with an empty secret": [{ body: bodyOf("demo-client", "") }],
-    "with an additional field": [{ body: `${demoBody}&scope=` }],
-    "with a repeated field": [{ body: `grant_type=client_credentials&${demoBody}` }],
-    "with JSON in the body": [{ body: JSON.stringify({ grant_type: "client_credentials" }) }],
-    "with bytes that are not text": [{ body: Uint8Array.of(0xff, 0xfe, 0x00) }],
+    "with an additional field": [{ body: `${demoBody}&canary=canary` }],
     "with credentials of the scheme Basic": [authorized("Basic"), "body"],
     "with credentials of the scheme basic": [authorized("basic"), "body"],
     "with an additional field, to a lenient endpoint": [{ body: `scope=&${reordered}` }, undefined, lenient],
@@ -107,14 +101,12 @@ const refusals: Readonly<
     "without a grant, to an endpoint of client_secret_basic": [{ ...demoBasic, body: "" }, "grant_type", basic]
   },
   "400 unsupported_grant_type": {
-    "with another grant": [{ body: demoBody.replace("client_credentials", "password") }],
-    "of the password flow": [{ body: "grant_type=password&username=invented&password=invented" }],
+    "with another grant": [{ body: demoBody.replace("client_credentials", "canary") }],
     "with another grant, to an endpoint of client_secret_post": [{ body: "grant_type=password" }, undefined, post]
   },
   "401 invalid_client": {
-    "with a wrong secret": [{ body: bodyOf("demo-client", "wrong") }, wrongClient],
-    "of an unknown client": [{ body: bodyOf("unknown", demoSecret) }, wrongClient],
-    "with a wrong secret that holds an escape": [{ body: bodyOf("demo-client", "wrong%2B") }, wrongClient],
+    "with a wrong secret": [{ body: bodyOf("demo-client", "canary") }, wrongClient],
+    "of an unknown client": [{ body: bodyOf("canary", demoSecret) }, wrongClient],
     "with the secret of another client": [{ body: bodyOf("plain-id", demoSecret) }],
     "with a byte after the secret": [{ body: `${demoBody}\n` }],
     "with a body of exactly 64 KiB": [{ body: demoBody.padEnd(64 * 1024, "x") }],
@@ -127,8 +119,6 @@ const refusals: Readonly<
     "that is form-encoded": [{ body: inForm("demo-client", demoSecret) }, "raw"],
     "that is form-encoded with spaces as plus": [{ body: inForm("two words=id", specialSecret) }, "raw"],
     "with a percent-encoded grant": [{ body: demoBody.replace("client_credentials", "client%5Fcredentials") }, "raw"],
-    "that is encoded as a whole": [{ body: encodeURIComponent(demoBody) }, "raw"],
-    "with a needless escape": [{ body: bodyOf("plain%2Did", "plain-secret") }, "raw"],
     "that is not encoded, to an endpoint of client_secret_post": [{}, "encoded as client_secret_post requires", post],
     "whose header is not encoded": [
       credentialsIn(`Basic ${base64(`demo-client:${demoSecret}`)}`),
@@ -202,6 +192,7 @@ describe("a token request", () => {
     else assert.include(error_description, says)
     if (status === 405) assert.strictEqual(headers.allow, "POST")
     assert.notInclude(text, demoSecret)
+    assert.notInclude(text + JSON.stringify(headers), "canary", "no part of the body")
     assert.lengthOf(yield* tokens, 0)
     const isBasic = [options.clientAuthentication].flat().includes("client_secret_basic")
     const challenged = status === 401 && (isBasic || changes === demoBasic)
@@ -236,13 +227,15 @@ describe("a token request", () => {
     deepStrictEqual((yield* tokens).map(({ scope }) => scope), ["orders ü", "prices"])
   })
 
-  test.live("succeeds at another path below the base path, and only there", function*() {
-    const { requests, url } = yield* Emulator.make({ basePath: "/store", tokenPath: "/oauth/token/" })
+  test.live("succeeds only below the base path, at the given path", function*() {
+    const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/", tokenPath: "/oauth/token/" })
+    assert.match(url, /\/store\/v2$/)
     assert.strictEqual((yield* askToken(url, { path: "/oauth/token/" })).status, 200)
     const { status, text } = yield* askToken(url)
     assert.strictEqual(status, 404)
-    assert.include(text, "exactly /store/oauth/token/.")
-    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "api"])
+    assert.include(text, "exactly /store/v2/oauth/token/.")
+    assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
+    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "api", "other"])
   })
 
   test.live("gets a response with the eight fields", function*() {
@@ -275,24 +268,6 @@ describe("a token request", () => {
     assert.strictEqual(others["developer.email"], "developer@example.invalid")
   })
 
-  test.live("also succeeds with fetch, and gets a new token each time", function*() {
-    const { tokens, url } = yield* Emulator.make()
-    const response = yield* Effect.promise(() =>
-      fetch(`${url}${tokenPath}`, { method: "POST", headers: form, body: demoBody })
-    )
-    const { access_token } = (yield* Effect.promise(() => response.json())) as { readonly access_token: string }
-    const second = yield* getToken(url)
-    assert.notStrictEqual(access_token, second)
-    deepStrictEqual((yield* tokens).map(({ value }) => Redacted.value(value)), [access_token, second])
-  })
-
-  test.live("succeeds only below the base path", function*() {
-    const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/" })
-    assert.match(url, /\/store\/v2$/)
-    deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(new URL(url).origin)).status], [200, 404])
-    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
-  })
-
   test.live("succeeds with either secret of two clients with the same id", function*() {
     const clients = ["old-secret", "new-secret"].map((secret) => ({
       clientId: "rotating",
@@ -301,20 +276,6 @@ describe("a token request", () => {
     const { url } = yield* Emulator.make({ clients })
     for (const [secret, status] of [["old-secret", 200], ["new-secret", 200], ["other", 401]] as const) {
       assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", secret) })).status, status)
-    }
-  })
-
-  test.live("gets a response that repeats no part of the body", function*() {
-    const { url } = yield* Emulator.make()
-    const canary = "canary-of-a-secret"
-    const bodies = [
-      ...[bodyOf("demo-client", canary), bodyOf(canary, "x"), canary, `${canary}=1`, `grant_type=${canary}`],
-      `${demoBody}&${canary}=${canary}`
-    ]
-    for (const body of bodies) {
-      const { headers, status, text } = yield* askToken(url, { body })
-      assert.isAtLeast(status, 400)
-      assert.notInclude(text + JSON.stringify(headers), canary)
     }
   })
 

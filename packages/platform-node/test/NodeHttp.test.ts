@@ -8,7 +8,7 @@ import { HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider, StoreAuth } from "@store-api/core"
+import { AccessTokenProvider } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Config, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 import { test } from "../../core/test/support/test.js"
@@ -203,12 +203,6 @@ describe("keep-alive", () => {
     yield* Effect.provide(twenty, NodeStoreAuth.layer(at(server.url)))
     assert.strictEqual(server.opened(), 1)
   })
-
-  test.live("control: without the layer there is one socket per request", function*() {
-    const server = yield* startStore
-    yield* Effect.provide(twenty, Layer.provide(StoreAuth.layer(at(server.url)), NodeHttpClient.layer))
-    assert.strictEqual(server.opened(), 21)
-  })
 })
 
 describe("the option connections", () => {
@@ -218,14 +212,12 @@ describe("the option connections", () => {
   )
   const fifty = (url: string) => Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
 
-  for (const connections of [1, 4]) {
-    test.live(`limits the open connections of 50 concurrent requests to ${connections}`, function*() {
-      const server = yield* slow
-      const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
-      deepStrictEqual(answers, Array<string>(50).fill("done"))
-      assert.strictEqual(server.most(), connections)
-    })
-  }
+  test.live.each([1, 4])("limits the open connections of 50 concurrent requests to %i", function*(connections) {
+    const server = yield* slow
+    const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
+    deepStrictEqual(answers, Array<string>(50).fill("done"))
+    assert.strictEqual(server.most(), connections)
+  })
 
   test.live("limits the open connections through a proxy", function*() {
     const server = yield* slow

@@ -1,21 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AuthorizedHttpClient, ClientCredentials, TokenSource } from "@store-api/core"
+import { AccessToken, AuthorizedHttpClient, TokenSource } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Cause, Config, ConfigProvider, DateTime, Effect, Exit, Layer, Redacted } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
-import { at, authorized, call, onThisMachine, startStore, startTlsStore } from "./utils.js"
+import { authorized, call, onThisMachine, startStore, startTlsStore } from "./utils.js"
 
 onThisMachine()
-
-describe("layer", () => {
-  test.live("accepts credentials that are read at each acquisition", function*() {
-    const { authUrl, apiUrl, ...credentials } = at((yield* startStore).url)
-    const live = NodeStoreAuth.layer({ authUrl, apiUrl, credentials: ClientCredentials.make(credentials) })
-    deepStrictEqual(yield* Effect.provide(call(), live), authorized)
-  })
-})
 
 describe("layerFromSource", () => {
   test.live("adds the tokens of a custom source", function*() {

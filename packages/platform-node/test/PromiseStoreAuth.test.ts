@@ -413,12 +413,16 @@ describe("fetch differs from the global fetch", () => {
 })
 
 describe("PromiseStoreAuth", () => {
-  test.live("getToken returns one token until it is rejected", function*() {
-    const { getToken, issuer, reject } = yield* start()
+  test.live("getToken returns one token until it is rejected, and status reports it without a request", function*() {
+    const { getToken, issuer, reject, status } = yield* start()
+    assert.strictEqual((yield* Effect.promise(status)).state, "Empty")
+    assert.isEmpty(issuer.requests)
     const [token, other] = yield* Effect.promise(() => Promise.all([getToken(), getToken()]))
     assert.strictEqual(token, other)
-    assert.lengthOf(issuer.requests, 1)
     assert.strictEqual(Redacted.value(AccessToken.authorization(token)), "Bearer token-1")
+    const { expiresAt, state } = yield* Effect.promise(status)
+    deepStrictEqual([state, expiresAt], ["Fresh", Option.some(token.expiresAt)])
+    assert.lengthOf(issuer.requests, 1)
     yield* Effect.promise(() => reject(token))
     assert.notStrictEqual(yield* Effect.promise(getToken), token)
     assert.lengthOf(issuer.requests, 2)
@@ -434,16 +438,6 @@ describe("PromiseStoreAuth", () => {
     assert.strictEqual(Option.getOrThrow(cooldown).error, "TokenRefusedError")
     const untrusted = yield* errorOf(fetch("http://127.0.0.1:2/orders"))
     assert.instanceOf(untrusted, AccessTokenError.UntrustedOriginError)
-  })
-
-  test.live("status reports the token without a request", function*() {
-    const { getToken, issuer, status } = yield* start()
-    assert.strictEqual((yield* Effect.promise(status)).state, "Empty")
-    assert.isEmpty(issuer.requests)
-    yield* Effect.promise(getToken)
-    const { expiresAt, state } = yield* Effect.promise(status)
-    assert.strictEqual(state, "Fresh")
-    assert.isTrue(Option.isSome(expiresAt))
   })
 
   test.live("with a store, two of them share a token, also with options from the configuration", function*() {

@@ -55,14 +55,6 @@ export const listen = (server: Net.Server, { address = "127.0.0.1", host = "127.
     }
   })
 
-/** Whether this machine has the address. Some machines lack `::1`, or all of `127.0.0.0/8` but `127.0.0.1`. */
-export const canListenOn = (address: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = Net.createServer()
-    server.once("error", () => resolve(false))
-    server.listen(0, address, () => server.close(() => resolve(true)))
-  })
-
 export const secret = Redacted.make("an-invented-secret")
 
 /** Sends a token on the specified path. On any other path, sends the `Authorization` header of the request. */

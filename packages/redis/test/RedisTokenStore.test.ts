@@ -7,7 +7,7 @@ import { Config, ConfigProvider, Effect, Layer, Option, Redacted, type Scope } f
 import { renderings } from "../../core/test/support/renderings.js"
 import { test } from "../../core/test/support/test.js"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { isLeftOut, sharedRedis } from "./support/servers.js"
+import { isLeftOut, sharedRedis, works } from "./support/servers.js"
 
 describe.skipIf(isLeftOut)("RedisTokenStore", () => {
   const store = Effect.map(sharedRedis(), ({ url }) => RedisTokenStore.layer({ url: Redacted.make(url) }))
@@ -15,18 +15,6 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
 })
 
 const made = (url: string, prefix?: string) => RedisTokenStore.make({ url: Redacted.make(url), prefix })
-
-/** Performs each operation once on the store. */
-const works = (store: TokenStore.Service) =>
-  Effect.gen(function*() {
-    yield* store.put("key", "entry", "1 minute")
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-    const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
-    assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
-    assert.isTrue(yield* lease.extend)
-    yield* lease.release
-    deepStrictEqual([yield* lease.extend, yield* store.remove("key", "entry")], [false, true])
-  })
 
 /** A store whose client fails with this error. */
 const failing = (error: Error, script?: RedisTokenStore.Commands["eval"]) => {
@@ -104,7 +92,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
   test.live("puts the prefix before the name of each key", function*() {
     const { command, url } = yield* emptyRedis
     const [mine, theirs, plain] = yield* Effect.all([made(url, "mine:"), made(url, "theirs:"), made(url)])
-    yield* Effect.forEach([mine, theirs, plain], works)
+    yield* Effect.forEach([mine, theirs, plain], (store) => works(store))
     yield* mine.put("key", "entry", "1 minute")
     yield* mine.lease("key", "1 minute")
     deepStrictEqual((yield* command("KEYS", "*") as Effect.Effect<Array<string>>).sort(), [
@@ -162,7 +150,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
 
   test.live("is configured by STORE_API_REDIS_URL, or by other variables", function*() {
     const { url } = yield* emptyRedis
-    const store = Effect.flatMap(TokenStore.TokenStore, works)
+    const store = Effect.flatMap(TokenStore.TokenStore, (store) => works(store))
     yield* Effect.provide(store, yield* config({ STORE_API_REDIS_URL: url }))
     const named = RedisTokenStore.layerConfig({ url: Config.redacted("MY_URL"), prefix: Config.string("MY_PREFIX") })
     yield* Effect.provide(store, yield* config({ MY_URL: url, MY_PREFIX: "mine:" }, named))

@@ -1,18 +1,11 @@
 /** A fleet while its Redis is unavailable. */
-import { readFileSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { createClient } from "@redis/client"
-import { Fault } from "@store-api/emulator"
-import { RedisTokenStore } from "@store-api/redis"
-import { Effect, Fiber, Option } from "effect"
+import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
-import { withVariables } from "../../platform-node/test/utils.js"
-import { all, connected, heldShop, inProcess, type Members, renewal, share, sharesOne, shop } from "./support/fleet.js"
+import { all, connected, inProcess, type Members, renewal, share, sharesOne, shop } from "./support/fleet.js"
 import { warnedOf } from "./support/fleet.js"
-import { until } from "./support/network.js"
-import { isLeftOut, type RedisServer, redisServer, single } from "./support/servers.js"
+import { isLeftOut, type RedisServer, redisServer } from "./support/servers.js"
 
 const size = 3
 
@@ -100,33 +93,6 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => 
     }
   )
 
-  test.live("stops while members wait for a shared token, starts and stops again: one warning per outage", function*() {
-    const [redis, { tokenRequests, hold, release, settings }] = yield* Effect.all([redisServer(), heldShop])
-    const members = yield* share(inProcess, size, redis, settings)
-    yield* sharesOne(members, tokenRequests)
-    yield* hold
-    const renewing = yield* Effect.fork(isNotShared(members, tokenRequests))
-    yield* until("one member sends a token request", Effect.map(tokenRequests, (count) => count === 2))
-    yield* redis.stop
-    yield* until("the others send token requests too", Effect.map(tokenRequests, (count) => count === 1 + size))
-    yield* release
-    yield* Fiber.join(renewing)
-    const warned = (times: number) =>
-      Effect.map(all(members, ({ warnings }) => warnings), (all) => all.map((of) => assert.lengthOf(of, times)))
-    yield* warned(1)
-
-    yield* redis.start
-    yield* connected(members)
-    yield* sharesOne(members, tokenRequests)
-    yield* sharesOne(members, tokenRequests)
-    yield* warned(1)
-
-    yield* redis.stop
-    yield* isNotShared(members, tokenRequests)
-    yield* isNotShared(members, tokenRequests)
-    yield* warned(2)
-  })
-
   test.live("closes the connections: the members get a token and connect again", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
     const members = yield* share(inProcess, size, redis, settings)
@@ -137,65 +103,5 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => 
     yield* redis.command("FLUSHALL")
     yield* sharesOne(members, tokenRequests)
     for (const { length } of yield* all(members, ({ warnings }) => warnings)) assert.isAtMost(length, 1)
-  })
-
-  test.live("is stopped during an outage of the endpoint: members without a token fail with a typed error, those with one work", function*() {
-    const [redis, { tokenRequests, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-    const members = yield* share(inProcess, size, redis, settings)
-    const [withToken, ...without] = members
-    assert(withToken !== undefined)
-    yield* withToken.get
-    yield* redis.command("FLUSHALL")
-    yield* redis.stop
-    yield* fail(Fault.status(503, { times: Infinity }))
-    const errors = yield* all(without, ({ get }) => Effect.flip(get))
-    deepStrictEqual(errors.map(({ _tag }) => _tag), without.map(() => "TokenRefusedError"))
-    assert.strictEqual(yield* withToken.call, 200)
-    yield* clearFaults
-    yield* isNotShared(members, tokenRequests)
-  })
-})
-
-/** The entry of a store over a client with these TLS options. Returns `None` if the client cannot connect. */
-const reaches = (url: string, options: Readonly<Record<string, unknown>>) =>
-  Effect.acquireRelease(
-    Effect.sync(() =>
-      createClient({ url, socket: { tls: true, reconnectStrategy: false, ...options } }).on("error", () => undefined)
-    ),
-    (client) => Effect.sync(() => client.destroy())
-  ).pipe(
-    Effect.tap((client) => Effect.tryPromise(() => client.connect())),
-    Effect.flatMap((client) => {
-      const store = RedisTokenStore.fromClient(client)
-      return Effect.zipRight(store.put("key", "entry", "1 minute"), store.get("key"))
-    }),
-    Effect.option
-  )
-
-const entry = Option.some(Option.some("entry"))
-
-describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", { timeout: limit }, () => {
-  test.live("a server that Node does not trust is not used, even with NODE_TLS_REJECT_UNAUTHORIZED=0", function*() {
-    const [{ servers, url }, { tokenRequests, settings }] = yield* Effect.all([single({ tls: {} }), shop()])
-    const ownTokens = Effect.gen(function*() {
-      const members = yield* inProcess(1, { ...settings, redisUrl: url })
-      yield* sharesOne(members, tokenRequests)
-      yield* warnedOf(members, "DEPTH_ZERO_SELF_SIGNED_CERT")
-    })
-    yield* ownTokens
-    yield* Effect.gen(function*() {
-      yield* ownTokens
-      for (const { connected } of servers) {
-        yield* until("no member is connected", Effect.map(connected, (count) => count === 0))
-      }
-      deepStrictEqual(yield* reaches(url, {}), entry, "control: the variable affects other clients")
-    }).pipe(withVariables({ NODE_TLS_REJECT_UNAUTHORIZED: "0" }))
-  })
-
-  test.live("a client of the application can authenticate with a certificate", function*() {
-    const { url, ...files } = yield* single({ tls: { clients: "yes" } })
-    const [ca, key] = [files.cert, files.key].map((path) => readFileSync(path, "utf8"))
-    deepStrictEqual(yield* reaches(url, { ca, cert: ca, key }), entry)
-    deepStrictEqual(yield* reaches(url, { ca }), Option.none())
   })
 })

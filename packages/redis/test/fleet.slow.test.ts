@@ -10,7 +10,6 @@ import { Effect, Fiber, Layer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { bundle } from "../../platform-node/test/support/childProcess.js"
-import { shared } from "../../platform-node/test/utils.js"
 import * as Fleet from "./support/fleet.js"
 import { all, allSucceed, inProcess, renewal, share, sharesOne, shop, tokens, warnedOf } from "./support/fleet.js"
 import * as Member from "./support/member.js"
@@ -19,48 +18,6 @@ import { cluster, documented, isLeftOut, type RedisServer, redisServer, sentinel
 import { single, type Topology, user } from "./support/servers.js"
 
 const limit = 120_000
-
-Fleet.fleetTests({
-  name: "16 processes and one Redis",
-  size: 16,
-  fleet: Fleet.fleetOfProcesses(16),
-  pace: Fleet.realTime(1000),
-  life: 8000
-})
-
-const topologies = [["a cluster", cluster], ["sentinels", sentinel]] as const
-
-for (const [name, start] of topologies) {
-  Fleet.fleetTests({
-    name: `6 providers in one process and ${name}`,
-    size: 6,
-    fleet: Effect.succeed(inProcess),
-    redis: () => shared(start()),
-    pace: Fleet.virtualTime(4 * 60_000),
-    life: 30 * 60_000
-  })
-}
-
-describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
-  test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
-    const [holder, ...others] = yield* Fleet.processes(5)
-    assert(holder !== undefined)
-    const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-    const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
-    const brief = { ...settings, lease: "5 seconds" } as const
-    const [first] = yield* share(Fleet.inThese([holder]), 1, redis, brief)
-    const members = yield* share(Fleet.inThese(others), 4, redis, brief)
-    assert(first !== undefined)
-    yield* fail(Fault.hang())
-    const killed = yield* Effect.fork(Effect.exit(first.get))
-    yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
-    assert.strictEqual(yield* leases, 1)
-    yield* holder.kill
-    deepStrictEqual([yield* tokens(members), (yield* Fiber.join(killed))._tag], [1, "Failure"])
-    deepStrictEqual([yield* tokenRequests, yield* leases], [2, 0])
-    yield* warnedOf(members)
-  })
-})
 
 describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", { timeout: limit }, () => {
   test.live.each(
@@ -84,12 +41,65 @@ describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", 
   })
 })
 
+describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
+  test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
+    const [holder, ...others] = yield* Fleet.processes(5)
+    assert(holder !== undefined)
+    const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+    const brief = { ...settings, lease: "5 seconds" } as const
+    const [first] = yield* share(Fleet.inThese([holder]), 1, redis, brief)
+    const members = yield* share(Fleet.inThese(others), 4, redis, brief)
+    assert(first !== undefined)
+    yield* fail(Fault.hang())
+    const killed = yield* Effect.fork(Effect.exit(first.get))
+    yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+    yield* holder.kill
+    deepStrictEqual([yield* tokens(members), (yield* Fiber.join(killed))._tag], [1, "Failure"])
+    assert.strictEqual(yield* tokenRequests, 2)
+    yield* warnedOf(members)
+  })
+})
+
 /** All keys that match this pattern, each once. */
 const keysOf = ({ servers }: Topology, pattern: string) =>
   Effect.map(
     Effect.forEach(servers, ({ command }) => command("KEYS", pattern)),
     (keys) => [...new Set(keys.flat() as Array<string>)]
   )
+
+/** The hosts in the URL of a topology. */
+const hostsOf = ({ url }: Topology) =>
+  (/\/\/([^/]*)/.exec(url)?.[1] ?? "").split(",").map((host) => new URL(`redis://${host}`))
+    .map(({ hostname, port }) => ({ host: hostname, port: Number(port) }))
+
+const clusterClient = (topology: Topology) =>
+  createCluster({
+    rootNodes: hostsOf(topology).map((socket) => ({ socket })),
+    defaults: { disableOfflineQueue: true },
+    topologyRefreshOnReconnectionAttemptStrategy: 200
+  })
+
+const sentinelClient = (topology: Topology) => createSentinel({ name: "tokens", sentinelRootNodes: hostsOf(topology) })
+
+const topologies = [["a cluster", cluster, clusterClient], ["sentinels", sentinel, sentinelClient]] as const
+
+/** Each member shares through a client of the application. */
+const over =
+  (make: () => ReturnType<typeof clusterClient | typeof sentinelClient>): Fleet.Start => (count, settings) => {
+    const client = Effect.acquireRelease(
+      Effect.promise(async () => {
+        const client = make()
+        await client.on("error", () => undefined).connect()
+        return client
+      }),
+      (client) => Effect.promise(async () => client.destroy())
+    )
+    const store = Layer.scoped(
+      TokenStore.TokenStore,
+      Effect.map(client, (client) => RedisTokenStore.fromClient(client))
+    )
+    return Effect.orDie(Effect.all(Effect.replicate(Member.make(settings, store), count), { concurrency: "unbounded" }))
+  }
 
 /** Members call while the primary with the lease fails. Returns the number of token requests until all have a token. */
 const acquisition = (
@@ -123,32 +133,23 @@ const acquisition = (
     return requests
   })
 
-describe.skipIf(isLeftOut)("a primary that fails while processes acquire a token", { timeout: limit }, () => {
-  const fleet = shared(Fleet.fleetOfProcesses(4))
+const killed = (lease: string, { command, stop }: RedisServer) => Effect.zipRight(command("DEL", lease), stop)
 
+describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquire a token", { timeout: limit }, () => {
   test.live.each(topologies)("%s: is killed, and the lease with it: one token request more", function*([, start]) {
-    const requests = yield* acquisition(
-      yield* fleet,
-      yield* start({ patience: 500 }),
-      (lease, primary) => Effect.zipRight(primary.command("DEL", lease), primary.stop)
-    )
-    assert.isAtMost(requests, 2)
+    assert.isAtMost(yield* acquisition(inProcess, yield* start({ patience: 500 }), killed), 2)
+  })
+
+  test.live.each(topologies)("%s: does not respond, its replica has the lease: no request more", function*([, start]) {
+    assert.strictEqual(yield* acquisition(inProcess, yield* start({ patience: 500 }), (_, { pause }) => pause), 1)
+  })
+
+  test.live.each(topologies)("%s, through a client of the application: one token request more", function*(row) {
+    const [, start, clientOf] = row
+    const topology = yield* start({ patience: 500 })
+    assert.isAtMost(yield* acquisition(over(() => clientOf(topology)), topology, killed), 2)
   })
 })
-
-describe.skipIf(isLeftOut).concurrent(
-  "a primary that fails while providers acquire a token",
-  { timeout: limit },
-  () => {
-    test.live.each(topologies)(
-      "%s: does not respond, its replica has the lease: no request more",
-      function*([, start]) {
-        const topology = yield* start({ patience: 500 })
-        assert.strictEqual(yield* acquisition(inProcess, topology, (_, primary) => primary.pause), 1)
-      }
-    )
-  }
-)
 
 const users = [
   ["one server", single, { acl: documented("+pexpire") }],
@@ -222,62 +223,6 @@ describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit },
     allSucceed(yield* all(members, ({ end }) => end))
     yield* warnedOf(members)
   })
-})
-
-/** The hosts in the URL of a topology. */
-const hostsOf = ({ url }: Topology) =>
-  (/\/\/([^/]*)/.exec(url)?.[1] ?? "").split(",").map((host) => new URL(`redis://${host}`))
-    .map(({ hostname, port }) => ({ host: hostname, port: Number(port) }))
-
-const ownClients = [
-  ["a cluster", cluster, (topology: Topology) =>
-    createCluster({
-      rootNodes: hostsOf(topology).map((socket) => ({ socket })),
-      defaults: { disableOfflineQueue: true },
-      topologyRefreshOnReconnectionAttemptStrategy: 200
-    })],
-  [
-    "sentinels",
-    sentinel,
-    (topology: Topology) => createSentinel({ name: "tokens", sentinelRootNodes: hostsOf(topology) })
-  ]
-] as const
-
-describe.skipIf(isLeftOut).concurrent("a client of the application", { timeout: limit }, () => {
-  test.live.each(ownClients)(
-    "%s: members share a token; a failover costs at most one token request, and no call fails",
-    function*([, start, clientOf]) {
-      const topology = yield* start({ patience: 500 })
-      const { tokenRequests, hold, release, settings } = yield* Fleet.heldShop
-      const store = Layer.scoped(
-        TokenStore.TokenStore,
-        Effect.acquireRelease(
-          Effect.promise(async () => {
-            const client = clientOf(topology)
-            await client.on("error", () => undefined).connect()
-            return client
-          }),
-          (client) => Effect.promise(async () => client.destroy())
-        ).pipe(Effect.map((client) => RedisTokenStore.fromClient(client)))
-      )
-      const member = Member.make({ ...settings, storeTimeout: "10 seconds", lease: "3 seconds" }, store)
-      const members = yield* Effect.all(Effect.replicate(member, 3), { concurrency: 3 })
-      yield* sharesOne(members, tokenRequests)
-      yield* all(members, ({ begin }) => begin(50))
-      yield* hold
-      const renewing = yield* Effect.fork(all(members, ({ refresh }) => refresh))
-      yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 2))
-      const [lease = ""] = yield* keysOf(topology, "*:lease")
-      const primary = yield* topology.primaryOf(lease)
-      yield* topology.failOver(primary, primary.stop)
-      yield* release
-      yield* Fiber.join(renewing)
-      assert.isAtMost(yield* tokenRequests, 3)
-      assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
-      allSucceed(yield* all(members, ({ end }) => end))
-      yield* warnedOf(members)
-    }
-  )
 })
 
 /**

@@ -1,29 +1,8 @@
-/** The types of the store on Redis: its constructors and their errors. */
+/** The options of the store on Redis, by their types. docs/reference/api has the type of each function. */
 import { createClient, createClientPool, createCluster, createSentinel } from "@redis/client"
-import type { AccessTokenError, TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
-import type { ConfigError, Effect, Layer, Scope } from "effect"
 import { Config, Redacted } from "effect"
 import { expect, test } from "tstyche"
-
-test("RedisTokenStore", () => {
-  expect(RedisTokenStore.make).type.toBe<
-    (
-      options: RedisTokenStore.Options
-    ) => Effect.Effect<TokenStore.Service, AccessTokenError.ConfigurationError, Scope.Scope>
-  >()
-  expect(RedisTokenStore.layer).type.toBe<
-    (options: RedisTokenStore.Options) => Layer.Layer<TokenStore.TokenStore, AccessTokenError.ConfigurationError>
-  >()
-  expect(RedisTokenStore.layerConfig).type.toBe<
-    (
-      config?: Config.Config.Wrap<RedisTokenStore.Options>
-    ) => Layer.Layer<TokenStore.TokenStore, AccessTokenError.ConfigurationError | ConfigError.ConfigError>
-  >()
-  expect(RedisTokenStore.fromClient).type.toBe<
-    (client: RedisTokenStore.Commands, prefix?: string) => TokenStore.Service
-  >()
-})
 
 test("RedisTokenStore.Options: the URL holds a password, so it is Redacted", () => {
   const { layer, layerConfig } = RedisTokenStore

@@ -5,7 +5,6 @@ import type { Option } from "effect"
 import { Context, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import { bounded } from "../../src/internal/bounded.js"
 import type { Client } from "../support/clients.js"
-import { isFailure } from "../support/effectLine.js"
 
 /** The time limits of the client, in milliseconds. */
 export interface Timing {
@@ -30,8 +29,6 @@ export interface Run {
   readonly client: Client
   readonly timing: Timing
   readonly scenario: Scenario.Scenario
-  /** How long after its deadline a run is abandoned, in milliseconds. */
-  readonly longest?: number | undefined
   readonly emulator?: Emulator.Options | undefined
   readonly store?: Partial<StoreAuth.SecretOptions> | undefined
 }
@@ -49,13 +46,6 @@ export const socketsLeft = (emulator: Emulator.Service, longest: Duration.Durati
     Effect.timeoutOption(longest),
     Effect.zipRight(emulator.connections)
   )
-
-/** Whether the run or one of its results is a defect or an interruption. */
-export const isDefect = (exit: unknown): boolean => {
-  if (!Exit.isExit(exit)) return false
-  if (Exit.isFailure(exit)) return !isFailure(exit.cause)
-  return Array.isArray(exit.value) && exit.value.some(isDefect)
-}
 
 /** `Tag (Reason)`, or the tag alone for errors whose reason the scenarios do not name. */
 export const describeError = (error: { readonly _tag: string }): string =>
@@ -87,7 +77,7 @@ export const observe = <A, E>(run: Run, act: (actors: Actors) => Effect.Effect<A
     const [elapsed, exit] = yield* Effect.scoped(act(actors)).pipe(
       Effect.exit,
       Effect.asSome,
-      bounded(run.timing.deadline + (run.longest ?? 4 * margin), Effect.succeedNone),
+      bounded(run.timing.deadline + 4 * margin, Effect.succeedNone),
       Effect.timed
     )
     yield* Scope.close(scope, Exit.void).pipe(bounded("5 seconds", Effect.void))

@@ -17,7 +17,7 @@ import { type Actors, describeError, margin, type Observation, observe, type Run
 
 const tokenNames = Scenario.names.filter((name) => name.startsWith("token/"))
 
-export type TokenRow = Observation<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+type TokenRow = Observation<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 
 /** The expected outcome of a scenario. */
 interface Expectation {
@@ -51,7 +51,7 @@ const timing = (expected: string): Timing =>
     ? { attemptTimeout: 400, deadline: 2500 }
     : { attemptTimeout: 10_000, deadline: 30_000 }
 
-export const runToken = (name: Scenario.Name, client: Client) =>
+const runToken = (name: Scenario.Name, client: Client) =>
   observe(
     { client, scenario: Scenario.all[name], timing: timing(Scenario.all[name].expected) },
     ({ provider }) => provider.get
@@ -65,7 +65,7 @@ const leastMillis = (name: string): number =>
 /** More than the server can write before it detects that the client closed the connection. */
 const mostBytes = 16 * 1024 * 1024
 
-export const checkToken = (name: Scenario.Name, row: TokenRow): void => {
+const checkToken = (name: Scenario.Name, row: TokenRow): void => {
   const { expected } = Scenario.all[name]
   const expectation = parse(expected)
   const { deadline } = timing(expected)
@@ -115,13 +115,13 @@ export const checkToken = (name: Scenario.Name, row: TokenRow): void => {
 type Result = Exit.Exit<number, AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never>
 type SeenRow = Observation<ReadonlyArray<Result>, never>
 
-interface ApiRow {
-  readonly scenario: Scenario.Name
-  readonly what: string
-  readonly act: (actors: Actors) => Effect.Effect<ReadonlyArray<Result>>
-  readonly check: (seen: Seen) => void
-  readonly options?: Pick<Run, "emulator" | "store">
-}
+type Row = readonly [
+  scenario: Scenario.Name,
+  what: string,
+  act: (actors: Actors) => Effect.Effect<ReadonlyArray<Result>>,
+  check: (seen: Seen) => void,
+  options?: Pick<Run, "emulator" | "store">
+]
 
 interface Seen {
   /** A status, or the tag of an error, for each call. */
@@ -149,22 +149,33 @@ const post = (body: HttpBody.HttpBody) => ({ authorized }: Actors) =>
 const many = (calls: number, concurrency: number) => ({ authorized }: Actors) =>
   Effect.all(Array.from({ length: calls }, () => once(authorized.get("/orders"))), { concurrency })
 
+const followed = ({ authorized }: Actors) =>
+  Effect.map(once(HttpClient.followRedirects(authorized).get("/orders")), Arr.of)
+const elsewhere = ({ authorized, emulator }: Actors) =>
+  Effect.map(once(authorized.get(`${emulator.elsewhere.url}/orders`)), Arr.of)
+const rateLimited = (actors: Actors) =>
+  Effect.zipRight(actors.emulator.fail(Fault.status(429, { times: Infinity })), get(actors))
+
 const text = HttpBody.text("an invented order")
 const stream = HttpBody.stream(Stream.make(new TextEncoder().encode("an invented order")))
 
-const renewedOnce = ({ api, newTokens, outcomes, sent }: Seen) => {
-  deepStrictEqual([outcomes, api.length, newTokens], [[200], 2, 1])
-  assert.lengthOf(Arr.dedupe(sent), 2, "two different tokens")
-  assert.lengthOf(Arr.dedupe(api.map(({ body }) => Redacted.value(body))), 1, "the same body")
+/** The outcome of one call, and the number of API requests and of new tokens. */
+const counts = (outcome: number | string, requests: number, tokens: number) => ({ api, newTokens, outcomes }: Seen) =>
+  deepStrictEqual([outcomes, api.length, newTokens], [[outcome], requests, tokens])
+
+const renewedOnce = (seen: Seen) => {
+  counts(200, 2, 1)(seen)
+  assert.lengthOf(Arr.dedupe(seen.sent), 2, "two different tokens")
+  assert.lengthOf(Arr.dedupe(seen.api.map(({ body }) => Redacted.value(body))), 1, "the same body")
 }
 
-const oneRequest = (status: number) => ({ api, newTokens, outcomes }: Seen) =>
-  deepStrictEqual([outcomes, api.length, newTokens], [[status], 1, 0])
+const notElsewhere = (outcome: number | string) => ({ elsewhere, outcomes }: Seen) =>
+  deepStrictEqual([outcomes, elsewhere], [[outcome], 0])
 
 /** `fetch` follows redirects and drops the header. The other clients return the redirect to the caller. */
-const redirected = (status: number) => ({ api, client, elsewhere, newTokens, outcomes }: Seen) => {
-  deepStrictEqual([api.length, newTokens], [1, 0])
-  if (client !== "fetch") deepStrictEqual([outcomes, elsewhere], [[status], 0])
+const unlessFetch = (check: (seen: Seen) => void) => (seen: Seen) => {
+  deepStrictEqual([seen.api.length, seen.newTokens], [1, 0])
+  if (seen.client !== "fetch") check(seen)
 }
 
 const customHeader = {
@@ -172,90 +183,48 @@ const customHeader = {
   store: { client: { header: { name: "X-Store-Token", format: (token: string) => token } } }
 }
 
-const apiRows: ReadonlyArray<ApiRow> = [
-  { scenario: "api/401-once", what: "a GET", act: get, check: renewedOnce },
-  { scenario: "api/401-once", what: "a POST", act: post(text), check: renewedOnce },
-  { scenario: "api/401-once", what: "a stream", act: post(stream), check: oneRequest(401) },
-  {
-    scenario: "api/401-once",
-    what: "a GET while the token endpoint limits the rate",
-    act: (actors) => Effect.zipRight(actors.emulator.fail(Fault.status(429, { times: Infinity })), get(actors)),
-    check: ({ api, newTokens, outcomes }) =>
-      deepStrictEqual([outcomes, api.length, newTokens], [["TokenRefusedError (RateLimited)"], 1, 1])
-  },
-  {
-    scenario: "api/401-always",
-    what: "one call",
-    act: get,
-    check: ({ api, newTokens, outcomes }) => deepStrictEqual([outcomes, api.length, newTokens], [[401], 2, 1])
-  },
-  {
-    scenario: "api/401-always",
-    what: "a flood of calls",
-    act: many(200, 20),
-    check: ({ api, elapsed, newTokens, outcomes }) => {
-      deepStrictEqual(Arr.dedupe(outcomes), [401])
-      assert.isAtMost(api.length, 400)
-      assert.isAtLeast(newTokens, 1)
-      // Five rejections take effect at once, and one more per minute.
-      assert.isAtMost(newTokens, 5 + Math.floor(elapsed / 60_000))
-    }
-  },
-  {
-    scenario: "api/401-hundred-at-once",
-    what: "a hundred calls",
-    act: many(100, 100),
-    check: ({ api, newTokens, outcomes, sent }) => {
-      deepStrictEqual([Arr.dedupe(outcomes), outcomes.length, newTokens], [[200], 100, 1])
-      assert.isAtMost(api.length, 200)
-      assert.lengthOf(Arr.dedupe(sent), 2)
-    }
-  },
-  { scenario: "api/missing-scope", what: "a GET", act: get, check: oneRequest(401) },
-  { scenario: "api/missing-product", what: "a GET", act: get, check: oneRequest(401) },
-  { scenario: "api/403", what: "a GET", act: get, check: oneRequest(403) },
-  ...([301, 302, 303, 307, 308] as const).flatMap((status): ReadonlyArray<ApiRow> => [
-    { scenario: `api/redirect-${status}`, what: "a GET", act: get, check: redirected(status) },
-    { scenario: `api/redirect-${status}`, what: "a POST", act: post(text), check: redirected(status) },
-    {
-      scenario: `api/redirect-${status}`,
-      what: "with a custom header",
-      act: get,
-      options: customHeader,
-      check: ({ elsewhere, outcomes }) => deepStrictEqual([outcomes, elsewhere], [[status], 0])
-    },
-    {
-      scenario: `api/redirect-${status}`,
-      what: "with followRedirects",
-      act: ({ authorized }) => Effect.map(once(HttpClient.followRedirects(authorized).get("/orders")), Arr.of),
-      check: ({ client, elsewhere, outcomes }) => {
-        if (client !== "fetch") deepStrictEqual([outcomes, elsewhere], [["UntrustedOriginError"], 0])
-      }
-    }
+const apiRows: ReadonlyArray<Row> = [
+  ["api/401-once", "a GET", get, renewedOnce],
+  ["api/401-once", "a POST", post(text), renewedOnce],
+  ["api/401-once", "a stream", post(stream), counts(401, 1, 0)],
+  ["api/401-once", "a GET, and a rate limit", rateLimited, counts("TokenRefusedError (RateLimited)", 1, 1)],
+  ["api/401-always", "one call", get, counts(401, 2, 1)],
+  ["api/401-always", "a flood of calls", many(200, 20), ({ api, elapsed, newTokens, outcomes }) => {
+    deepStrictEqual(Arr.dedupe(outcomes), [401])
+    assert.isAtMost(api.length, 400)
+    assert.isAtLeast(newTokens, 1)
+    // Five rejections take effect at once, and one more per minute.
+    assert.isAtMost(newTokens, 5 + Math.floor(elapsed / 60_000))
+  }],
+  ["api/401-hundred-at-once", "a hundred calls", many(100, 100), ({ api, newTokens, outcomes, sent }) => {
+    deepStrictEqual([Arr.dedupe(outcomes), outcomes.length, newTokens], [[200], 100, 1])
+    assert.isAtMost(api.length, 200)
+    assert.lengthOf(Arr.dedupe(sent), 2)
+  }],
+  ["api/missing-scope", "a GET", get, counts(401, 1, 0)],
+  ["api/missing-product", "a GET", get, counts(401, 1, 0)],
+  ["api/403", "a GET", get, counts(403, 1, 0)],
+  ...([301, 302, 303, 307, 308] as const).flatMap((status): ReadonlyArray<Row> => [
+    [`api/redirect-${status}`, "a GET", get, unlessFetch(notElsewhere(status))],
+    [`api/redirect-${status}`, "a POST", post(text), unlessFetch(notElsewhere(status))],
+    [`api/redirect-${status}`, "with a custom header", get, notElsewhere(status), customHeader],
+    [`api/redirect-${status}`, "with followRedirects", followed, unlessFetch(notElsewhere("UntrustedOriginError"))]
   ]),
-  { scenario: "api/redirect-to-http", what: "a GET", act: get, check: redirected(302) },
-  {
-    scenario: "api/pointed-elsewhere",
-    what: "a GET",
-    act: ({ authorized, emulator }) => Effect.map(once(authorized.get(`${emulator.elsewhere.url}/orders`)), Arr.of),
-    check: ({ api, elsewhere, outcomes }) =>
-      deepStrictEqual([outcomes, api.length, elsewhere], [["UntrustedOriginError"], 0, 0])
-  },
-  {
-    scenario: "api/only-literal-bearer",
-    what: "a GET",
-    act: get,
-    check: ({ outcomes, sent }) => {
-      deepStrictEqual(outcomes, [200])
-      assert.isTrue(sent.every((value) => value.startsWith("Bearer ")))
-    }
-  }
+  ["api/redirect-to-http", "a GET", get, unlessFetch(notElsewhere(302))],
+  ["api/pointed-elsewhere", "a GET", elsewhere, (seen) => {
+    notElsewhere("UntrustedOriginError")(seen)
+    assert.isEmpty(seen.api)
+  }],
+  ["api/only-literal-bearer", "a GET", get, ({ outcomes, sent }) => {
+    deepStrictEqual(outcomes, [200])
+    assert.isTrue(sent.every((value) => value.startsWith("Bearer ")))
+  }]
 ]
 
 /** Long enough for a busy machine, since a request that times out would be sent and counted again. */
 const apiTiming = { attemptTimeout: 20_000, deadline: 30_000 }
 
-const runApi = ({ act, options, scenario }: ApiRow, client: Client) =>
+const runApi = ([scenario, , act, , options]: Row, client: Client) =>
   observe(
     { client, timing: apiTiming, scenario: Scenario.all[scenario], ...options },
     (actors) =>
@@ -268,7 +237,7 @@ const withToken = ({ elsewhere }: SeenRow): number =>
     Option.isSome(authorization) || Object.values(headers).some((value) => typeof value !== "string")
   ).length
 
-const checkApi = (row: ApiRow, seen: SeenRow, client: Client): void => {
+const checkApi = ([, , , check]: Row, seen: SeenRow, client: Client): void => {
   assert.isTrue(Option.isSome(seen.exit), "the run ended")
   if (Option.isNone(seen.exit)) return
   assert.isTrue(Exit.isSuccess(seen.exit.value), String(seen.exit.value))
@@ -277,7 +246,7 @@ const checkApi = (row: ApiRow, seen: SeenRow, client: Client): void => {
   for (const result of results) {
     if (Exit.isFailure(result)) assert.isTrue(isFailure(result.cause), Cause.pretty(result.cause))
   }
-  row.check({
+  check({
     outcomes: results.map((result) =>
       Exit.match(result, {
         onSuccess: (status) => status,
@@ -326,7 +295,7 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
     tokenNames.map((name) => ({ key: `${name}, ${client.name}`, name, client }))
   )
   const apiRuns = clients.flatMap((client) =>
-    apiRows.map((row) => ({ key: `${row.scenario}, ${row.what}, ${client.name}`, row, client }))
+    apiRows.map((row) => ({ key: `${row[0]}, ${row[1]}, ${client.name}`, row, client }))
   )
   const observations = Effect.gen(function*() {
     const unhandled = yield* watchUnhandled
@@ -346,11 +315,11 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
       it(`${key}: ${Scenario.all[name].expected}`, () => checkToken(name, rowOf(all.token, key)))
     }
     for (const { client, key, row } of apiRuns) {
-      it(`${key}: ${Scenario.all[row.scenario].expected}`, () => checkApi(row, rowOf(all.api, key), client))
+      it(`${key}: ${Scenario.all[row[0]].expected}`, () => checkApi(row, rowOf(all.api, key), client))
     }
     it("there is a row for each scenario of the API", () =>
       assert.sameMembers(
-        [...new Set(apiRows.map(({ scenario }) => scenario))],
+        [...new Set(apiRows.map(([scenario]) => scenario))],
         Scenario.names.filter((name) => name.startsWith("api/"))
       ))
     it("no rejection and no exception was unhandled", () => deepStrictEqual(all.unhandled.map(String), []))

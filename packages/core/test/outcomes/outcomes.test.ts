@@ -1,16 +1,14 @@
-/** The outcomes on one client, and controls: their checks detect each fault of a naive client. */
+/** The outcomes on one client, and controls: the search for open sockets and unhandled errors finds them. */
 import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { ClientCredentials, TokenRequest } from "@store-api/core"
 import { Emulator, Scenario } from "@store-api/emulator"
-import { Effect, Exit, Option, Schedule } from "effect"
+import { Effect, Option, Schedule } from "effect"
 import { clients, undici } from "../support/clients.js"
 import { watchUnhandled } from "../support/telemetry.js"
 import { test } from "../support/test.js"
-import { isDefect, observe, type Run, socketsLeft } from "./observation.js"
-import { checkToken, onClients, runToken, type TokenRow } from "./onClients.js"
-
-const [client = assert.fail("no client")] = clients
+import { socketsLeft } from "./observation.js"
+import { onClients } from "./onClients.js"
 
 /** A token request without the library. */
 const request = (url: string) =>
@@ -18,13 +16,6 @@ const request = (url: string) =>
     Effect.flatMap(TokenRequest.specification.request),
     Effect.map(HttpClientRequest.setUrl(`${url}/v1/oauth/accesstoken`))
   )
-
-const run = (name: Scenario.Name): Run => ({
-  client,
-  scenario: Scenario.all[name],
-  timing: { attemptTimeout: 100, deadline: 200 },
-  longest: 300
-})
 
 onClients([undici])
 
@@ -42,26 +33,6 @@ describe("the checks detect a naive client that", () => {
       assert.strictEqual(response.status, 200)
     })
   }
-
-  test.live("waits forever", function*() {
-    const seen = yield* observe(
-      run("token/silence"),
-      ({ emulator }) =>
-        Effect.flatMap(HttpClient.HttpClient, (http) => Effect.flatMap(request(emulator.url), http.execute)).pipe(
-          Effect.provide(client.layer(Option.none()))
-        )
-    )
-    assert.isTrue(Option.isNone(seen.exit))
-  })
-
-  test.live("has a defect, in itself or in one of its calls", function*() {
-    const died = yield* observe(run("token/specification"), () => Effect.die("an invented defect"))
-    assert.isTrue(Option.exists(died.exit, isDefect))
-    const inside = yield* observe(run("token/specification"), () => Effect.succeed([Exit.die("an invented defect")]))
-    assert.isTrue(Option.exists(inside.exit, isDefect))
-    const failed = yield* observe(run("token/specification"), () => Effect.fail("an invented error"))
-    assert.isFalse(Option.exists(failed.exit, isDefect))
-  })
 
   test.live("leaves a rejection and an exception unhandled", function*() {
     const listeners = process.listenerCount("unhandledRejection")
@@ -83,29 +54,5 @@ describe("the checks detect a naive client that", () => {
       ])
     }))
     assert.strictEqual(process.listenerCount("unhandledRejection"), listeners, "those of the test runner are back")
-  })
-})
-
-describe("the check of a row", () => {
-  test.live("fails for each wrong property", function*() {
-    const name = "token/specification"
-    const row = yield* runToken(name, client)
-    checkToken(name, row)
-    const [request = assert.fail("no request")] = row.requests
-    const wrong: Record<string, TokenRow> = {
-      hang: { ...row, exit: Option.none() },
-      defect: { ...row, exit: Option.some(Exit.die("an invented defect")) },
-      late: { ...row, elapsed: 60_000 },
-      "two requests": { ...row, requests: [request, request] },
-      "a request elsewhere": { ...row, elsewhere: [request] },
-      "a call of the API": { ...row, requests: [{ ...request, kind: "api" }] },
-      "a flood read": { ...row, requests: [{ ...request, sentBytes: 100 * 1024 * 1024 }] },
-      "a socket": { ...row, socketsLeft: 1 }
-    }
-    for (const [what, changed] of Object.entries(wrong)) {
-      assert.throws(() => checkToken(name, changed), undefined, undefined, what)
-    }
-    assert.throws(() => checkToken("token/body-html", row))
-    assert.throws(() => checkToken("token/429-retry-after-seconds", { ...row, requests: [request, request] }))
   })
 })

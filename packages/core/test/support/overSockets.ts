@@ -1,11 +1,9 @@
 import type { HttpClient } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
-import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Context, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
 import { countingFibers } from "./effectLine.js"
-import { test } from "./test.js"
 
 const storeAuth = (emulator: Emulator.Service) =>
   StoreAuth.layer({
@@ -49,38 +47,5 @@ export const overSockets = (name: string, client: Layer.Layer<HttpClient.HttpCli
             yield* eventually(fibers, (count) => count === 0)
           })
         )))
-
-    /** An emulator, its authorized client, and calls of its API. */
-    const setUp = Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const context = yield* Layer.build(Layer.provide(storeAuth(emulator), client))
-      const authorized = Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
-      const statuses = (calls: number, concurrency: number) =>
-        Effect.map(
-          Effect.all(Array.from({ length: calls }, () => authorized.get("/orders")), { concurrency }),
-          (responses) => [...new Set(responses.map(({ status }) => status))]
-        )
-      return { emulator, statuses }
-    })
-
-    test.live("when an API rejects every token under load, five rejections take effect, and callers get the 401s", function*() {
-      const { emulator, statuses } = yield* setUp
-      yield* emulator.fail(Fault.status(401, { on: "api", times: 10_000 }))
-      deepStrictEqual(yield* statuses(200, 50), [401])
-      assert.strictEqual(yield* tokenRequests(emulator), 1 + 5)
-      yield* emulator.clearFaults
-      // Calls succeed as soon as the API accepts tokens.
-      deepStrictEqual(yield* statuses(1, 1), [200])
-      assert.strictEqual(yield* tokenRequests(emulator), 1 + 5)
-    })
-
-    test.live("when all tokens are revoked with 200 requests in flight, no call fails, and one token request is sent", function*() {
-      const { emulator, statuses } = yield* setUp
-      deepStrictEqual(yield* statuses(1, 1), [200])
-      yield* emulator.revoke()
-      yield* emulator.clearRequests
-      deepStrictEqual(yield* statuses(200, 200), [200])
-      assert.strictEqual(yield* tokenRequests(emulator), 1)
-    })
   })
 }

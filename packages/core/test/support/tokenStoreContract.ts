@@ -123,8 +123,8 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
       for (let round = 0;; round++) {
         const [extended, control] = [`${key}:${round}`, `${key}:${round}:control`]
         const takenAt = performance.now()
-        yield* leased(store, control, duration)
         const lease = yield* leased(store, extended, duration)
+        yield* leased(store, control, duration)
         yield* Effect.sleep(duration / 2)
         const extendedAt = performance.now()
         const isHeld = yield* lease.extend

@@ -5,7 +5,9 @@ import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { createClient } from "@redis/client"
+import type { TokenStore } from "@store-api/core"
 import { Effect, Option, type Scope } from "effect"
 import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
 import { freePort, shared } from "../../../platform-node/test/utils.js"
@@ -61,6 +63,11 @@ export const clientAt = (url: string) =>
     (client) => Effect.sync(() => client.destroy())
   )
 
+const newFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+)
+
 /** Starts a server on a free port of loopback, in memory only. It stops when the scope closes. */
 export const redisServer = (parameters: ReadonlyArray<string> = [], { at, configuration = "", password }: {
   readonly at?: number
@@ -69,10 +76,7 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
 } = {}): Effect.Effect<RedisServer, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = at ?? (yield* freePort)
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    )
+    const folder = yield* newFolder
     // A sentinel writes to its configuration file.
     const file = join(folder, "redis.conf")
     writeFileSync(file, configuration)
@@ -131,14 +135,25 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
 export const sharedRedis = (): Effect.Effect<RedisServer> =>
   Effect.tap(shared(redisServer()), ({ command }) => command("FLUSHALL"))
 
+/** Performs each operation once on a store. */
+export const works = (store: TokenStore.Service, key = "key") =>
+  Effect.gen(function*() {
+    yield* store.put(key, "entry", "1 minute")
+    deepStrictEqual(yield* store.get(key), Option.some("entry"))
+    const lease = Option.getOrThrow(yield* store.lease(key, "1 minute"))
+    assert.isTrue(Option.isNone(yield* store.lease(key, "1 minute")))
+    assert.isTrue(yield* lease.extend)
+    yield* lease.release
+    deepStrictEqual([yield* lease.extend, yield* store.remove(key, "entry")], [false, true])
+  })
+
 /** One server or several ones. */
 export interface Servers {
   readonly url: string
   /** The servers that hold data. */
   readonly servers: ReadonlyArray<RedisServer>
-  /** The paths of the certificate and of the private key, with TLS. */
+  /** The path of the certificate, with TLS. */
   readonly cert: string
-  readonly key: string
 }
 
 /** Several servers, of which one takes over when another fails. */
@@ -158,8 +173,8 @@ export interface Options {
   readonly acl?: ReadonlyArray<string>
   /** A user of each sentinel. They then also have a password. */
   readonly sentinelAcl?: ReadonlyArray<string>
-  /** The name in the certificate, and whether clients need one. Without it there is no TLS. */
-  readonly tls?: { readonly name?: string; readonly clients?: "yes" }
+  /** The name in the certificate. Without it there is no TLS. */
+  readonly tls?: { readonly name?: string }
 }
 
 export type Start<A extends Servers = Topology> = (options?: Options) => Effect.Effect<A, never, Scope.Scope>
@@ -202,7 +217,7 @@ const security = ({ tls }: Options) =>
         ...(tls === undefined ?
           [] :
           ["--tls-port", String(plain + 1), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert]
-            .concat("--tls-auth-clients", tls.clients ?? "no", "--tls-replication", "yes"))
+            .concat("--tls-auth-clients", "no", "--tls-replication", "yes"))
       ]
     })
   )
@@ -221,10 +236,7 @@ export const single: Start<Servers> = (options = {}) =>
 export const cluster: Start = (options = {}) =>
   Effect.gen(function*() {
     const { files, parameters, used } = yield* security(options)
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "cluster-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    )
+    const folder = yield* newFolder
     const nodes = yield* Effect.forEach(Array.from({ length: 6 }).keys(), (index) =>
       Effect.map(Effect.zip(freePort, freePort), ([port, bus]) => ({ port, bus, index, id: `${index}`.repeat(40) })))
     const ranges = ["0-5460", "5461-10922", "10923-16383"]
@@ -257,8 +269,8 @@ export const cluster: Start = (options = {}) =>
           .map(([from, to, [, port]]) => ({ from, to, port })))
     /** The port of the node that has this slot, from the view of this server. */
     const portOf = (asked: RedisServer, slot: number) =>
-      Effect.map(rangesOf(asked), (ranges) =>
-        ranges.find(({ from, to }) =>
+      Effect.map(rangesOf(asked), (all) =>
+        all.find(({ from, to }) =>
           from <= slot && slot <= to
         )?.port)
     const at = (port: number | undefined) =>

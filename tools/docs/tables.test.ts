@@ -1,4 +1,4 @@
-/** Compares the tables of the documentation with the sources: options, variables, flags and telemetry. */
+/** Compares the tables of the documentation with the sources: options, variables, flags, telemetry and the glossary. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -116,13 +116,15 @@ describe("docs/reference/command-line.md", () => {
   })
 })
 
+const metrics = inSources(/Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g)
+
 describe("telemetry in the docs", () => {
   const telemetry = "docs/guides/telemetry.md"
   const cells = (page: string, heading: string, column: number) =>
     rows(sectionOf(page, heading)).map((row) => codes(row[column]))
 
   it.each([
-    [telemetry, "Metrics", 0, 8, inSources(/Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g)],
+    [telemetry, "Metrics", 0, 8, metrics],
     [telemetry, "Spans", 0, 3, [...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g), "http.client POST"]],
     [telemetry, "Log lines", 1, 4, inSources(/Effect\.log\w+\(\s*"([^"]+)"/g)],
     ["docs/guides/runbook.md", "Log lines", 0, 4, inSources(/Effect\.logWarning\(\s*"([^"]+)"/g)]
@@ -136,4 +138,13 @@ describe("telemetry in the docs", () => {
     assert.isAtLeast(alerts.length, 7)
     assert.sameMembers(cells(telemetry, "Metrics", 3).flat().filter((code) => code.startsWith("Store")), alerts)
   })
+})
+
+it("docs/reference/glossary.md has the names of the metrics, and of the API", () => {
+  const words = rows(read("docs/reference/glossary.md"))
+  assert.sameMembers(words.flatMap((row) => codes(row[3])), [...metrics])
+  const names = words.flatMap(([, , api]) => codes(api))
+  assert.isAtLeast(names.length, 10)
+  const source = filesOf("packages/core/src/*.ts").map(read).join()
+  for (const name of names) assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))
 })

@@ -98,7 +98,7 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
   test.live.each(faults)(
     "%s: a typed error, and the next caller sends nothing",
     function*([fault, options, fields, tokens]) {
-      // It never responds.
+      // A server that never responds.
       const silent = yield* serve(() => () => undefined)
       const front = yield* before(yield* server, typeof options === "function" ? options(silent.url) : options)
       const isUsedUp = tokens[0] === 200

@@ -88,7 +88,7 @@ export const slow = new RegExp([
 
 /** Why no test finds a survivor, by the first words of its line. */
 export const explanations = {
-  "(run) => new TextDecoder": "what is no number becomes a character that the search leaves out",
+  "(run) => new TextDecoder": "text that has no number becomes a character that the search leaves out",
   "/^(rediss?)": "without a scheme, no URL can be read",
   "const isOld = acquisition.isRenewal": "at exactly 30 seconds, a renewal may count as either",
   "const rejections = state.rejected": "the property of ten minutes notices it, and is left out here",

@@ -219,6 +219,7 @@ const all = async (): Promise<void> => {
     peers: peerTable(compared)
   }
   page.write(page.benchmarks, page.withTables(page.read(page.benchmarks), tables))
+  tell("in all")
   page.report(missedOf(goals.filter(({ isCount }) => isCount)))
 }
 

@@ -1,20 +1,19 @@
 /**
  * `npm run release:rehearsal`: releases both lines from a clone of the last commit to a registry on this machine, with
  * the commands of a real release, installs them by their tags with npm and pnpm, and runs the first program of the
- * README. Takes about four minutes.
+ * README. Then it releases a fix, updates the same projects and runs the program again. Takes about six minutes.
  */
 import "../workspace/require-node.mjs"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
-import { install, root, takesOnly } from "../workspace/workspace.mjs"
+import { install, pnpmArguments, root, takesOnly } from "../workspace/workspace.mjs"
 
 takesOnly()
 install()
 // The program of the README is generated for Effect 4.
 install("tools/effect4/line")
 const { nodeOf } = await import("../effect4/generate.mjs")
-const { effect4Version } = await import("./rules.mjs")
 const consumers = await import("./consumer.mjs")
 const { freePort, installers, programOf, run, runProgram, start, startEmulator, wordsOf } = consumers
 
@@ -65,13 +64,15 @@ const git = ["-c", "user.name=rehearsal", "-c", "user.email=rehearsal@example.in
 
 const versionIn = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version
 
-// Raises the version and publishes it, as the two jobs of the release workflow do.
-await run(clone, "npm", ["run", "--silent", "changeset", "--", "version"])
-await run(clone, "git", [...git, "commit", "--quiet", "--all", "--message=version"])
-const output = await run(clone, "npm", ["run", "release", "--", "--registry", registry], released)
-say(output.split("\n").filter((line) => /^\+ |published/.test(line)).join("\n"))
-const effect3 = versionIn(join(clone, "packages/core"))
-const versions = { effect3, latest: effect4Version(effect3) }
+/** Raises the version and publishes it, as the two jobs of the release workflow do. Returns the version by tag. */
+const release = async () => {
+  await run(clone, "npm", ["run", "--silent", "changeset", "--", "version"])
+  await run(clone, "git", [...git, "commit", "--quiet", "--all", "--message=version"])
+  const output = await run(clone, "npm", ["run", "release", "--", "--registry", registry], released)
+  say(output.split("\n").filter((line) => /^\+ |published/.test(line)).join("\n"))
+  const version = versionIn(join(clone, "packages/core"))
+  return { effect3: version, latest: version.replace(/^\d+/, (major) => Number(major) + 1) }
+}
 
 /** An empty project. Without a manifest, npm would install into the folder above. */
 const project = (name) => {
@@ -81,20 +82,45 @@ const project = (name) => {
   return folder
 }
 
+const message = "Cannot reach the token endpoint"
+const fixed = `${message} after the fix`
+
+/** Expects the version of a tag in a project, with the fix or without, and runs the program. */
+const check = async ({ folder, installer, tag }, versions, hasFix) => {
+  const core = join(folder, "node_modules/@store-api/core")
+  const version = versionIn(core)
+  if (version !== versions[tag]) throw new Error(`${folder}: expected ${versions[tag]}, got ${version}`)
+  const code = readFileSync(join(core, "dist/AccessTokenError.js"), "utf8")
+  if (!code.includes(message) || code.includes(fixed) !== hasFix) {
+    throw new Error(`${folder}: the code is not ${version}`)
+  }
+  const program = ["--experimental-strip-types", "--no-warnings", "app.mts"]
+  say(`${installer}, tag ${tag}: ${version}, ${await runProgram(folder, node, service, program)}`)
+}
+
+const first = await release()
 const tools = project("tools")
-const peers = wordsOf(3).filter((word) => /^@?effect/.test(word))
-await run(tools, "npm", installers.npm(["@store-api/emulator@effect3", ...peers]), env)
+const effect3 = wordsOf(3).filter((word) => /^@?effect/.test(word))
+await run(tools, "npm", installers.npm(["@store-api/emulator@effect3", ...effect3]), env)
 const service = await startEmulator(tools)
 
-for (const { major, tag } of [{ major: 3, tag: "effect3" }, { major: 4, tag: "latest" }]) {
-  for (const installer of Object.keys(installers)) {
-    const folder = project(`${installer}-${tag}`)
-    writeFileSync(join(folder, "app.mts"), programOf(major))
-    await run(folder, "npm", installers[installer](wordsOf(major)), env)
-    const version = versionIn(join(folder, "node_modules/@store-api/core"))
-    if (version !== versions[tag]) throw new Error(`${folder}: expected ${versions[tag]}, got ${version}`)
-    const program = ["--experimental-strip-types", "--no-warnings", "app.mts"]
-    say(`${installer}, tag ${tag}: ${version}, ${await runProgram(folder, node, service, program)}`)
-  }
+const projects = [{ major: 3, tag: "effect3" }, { major: 4, tag: "latest" }].flatMap((line) =>
+  Object.keys(installers).map((installer) => ({ ...line, installer, folder: project(`${installer}-${line.tag}`) }))
+)
+for (const one of projects) {
+  writeFileSync(join(one.folder, "app.mts"), programOf(one.major))
+  await run(one.folder, "npm", installers[one.installer](wordsOf(one.major)), env)
+  await check(one, first, false)
 }
+
+const source = join(clone, "packages/core/src/AccessTokenError.ts")
+writeFileSync(source, readFileSync(source, "utf8").replace(message, fixed))
+writeFileSync(join(clone, ".changeset/fix.md"), `---\n"@store-api/core": patch\n---\n\nA fix.\n`)
+const second = await release()
+const updates = { npm: ["update", "--no-audit", "--no-fund"], pnpm: pnpmArguments(["update", "--ignore-workspace"]) }
+for (const one of projects) {
+  await run(one.folder, "npm", updates[one.installer], env)
+  await check(one, second, true)
+}
+say("both lines are published, installed, fixed and updated")
 process.exit(0)

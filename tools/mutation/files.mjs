@@ -88,7 +88,17 @@ export const slow = new RegExp([
 
 /** Why no test finds a survivor, by the first words of its line. */
 export const explanations = {
+  "(run) => new TextDecoder": "text that has no number becomes a character that the search leaves out",
   "/^(rediss?)": "without a scheme, no URL can be read",
+  "const isOld = acquisition.isRenewal": "at exactly 30 seconds, a renewal may count as either",
+  "const rejections = state.rejected": "the property of ten minutes notices it, and is left out here",
+  "if (this.reason === \"Other\") return": "only Helps and Useless have a meaning",
+  "if (this.reason === \"TooLarge\") return": "only Helps and Useless have a meaning",
+  "now.wall < since.wall - lifetime.clock": "at exactly the tolerance, a token may count as either",
+  "Schema.transform(Schema.Null": "a value is encoded by the first member of the union",
+  "return \"Possible\"": "only Helps and Useless have a meaning",
+  "return `The token endpoint refused": "a description has no space at its end",
+  "{ acquisition, exit: Exit.succeed(held)": "only a failure is reported with it",
   "return next === current ?": "a shortcut: setting the same state again has the same result",
   "HttpClientRequest.post(\"\")": "the endpoint sets the URL",
   "/insufficient_scope|": "the text in place of a missing header does not match either",

@@ -206,6 +206,7 @@ describe("AccessTokenError", () => {
       [400, "invalid_scope", "check the parameters of the token request."],
       [400, "invalid_target", "check the parameters of the token request."],
       [400, "my_invalid_scope", "check authUrl and the parameters of the token request."],
+      [400, "invalid_scopes", "check authUrl and the parameters of the token request."],
       [400, undefined, "check authUrl and the path of the token endpoint."],
       [404, undefined, "check authUrl and the path of the token endpoint."],
       [405, "invented", "check authUrl and the path of the token endpoint."]

@@ -62,23 +62,10 @@ export const attach = (millis: number) => Effect.runPromise(measureAttach(millis
 
 /** Within a span of an application that exports its spans and metrics. */
 export const tracedAttach = async (millis: number) => {
-  const spans = new InMemorySpanExporter()
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
-  const spanProcessor = new BatchSpanProcessor(spans)
+  const spanProcessor = new BatchSpanProcessor(new InMemorySpanExporter())
   const often = { exportIntervalMillis: 100, exportTimeoutMillis: 100 }
   const metricReader = new PeriodicExportingMetricReader({ exporter, ...often })
   const layer = NodeSdk.layer(() => ({ resource: { serviceName: "an application" }, spanProcessor, metricReader }))
-  const measured = Effect.tap(
-    Effect.withSpan(measureAttach(millis), "the application"),
-    () => Effect.promise(() => spanProcessor.forceFlush())
-  )
-  return Effect.runPromise(Effect.provide(
-    Effect.tap(measured, () => {
-      const exported = spans.getFinishedSpans().map(({ name }) => name)
-      return exported.includes("AccessTokenProvider.acquire")
-        ? Effect.void
-        : Effect.dieMessage("The measurement was not traced.")
-    }),
-    layer
-  ))
+  return Effect.runPromise(Effect.provide(Effect.withSpan(measureAttach(millis), "the application"), layer))
 }

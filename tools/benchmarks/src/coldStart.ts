@@ -1,7 +1,7 @@
 /** The duration of `store-api token`, compared with loading Effect in the same run. */
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -21,18 +21,6 @@ const fasterHalf = (times: ReadonlyArray<number>): number => {
   return sum(half) / half.length
 }
 
-/** The processor time of all child processes that have exited. Linux counts it in hundredths of a second. */
-const processorMillis = (): number => {
-  if (process.platform !== "linux") return Number.NaN
-  const [user, system] = readFileSync("/proc/self/stat", "utf8").split(" ").slice(15, 17)
-  return (Number(user) + Number(system)) * 10
-}
-
-interface Run {
-  readonly millis: number
-  readonly processor: number
-}
-
 export type ColdStart = Awaited<ReturnType<typeof measureColdStart>>
 
 /**
@@ -46,13 +34,13 @@ export const measureColdStart = async (rounds: number) => {
     ...{ PATH: process.env["PATH"], HOME: folder, STORE_API_TOKEN_FOLDER: join(folder, "tokens") }
   }
   const emulator = spawn(process.execPath, [bin, "emulator"], { env, stdio: ["ignore", "pipe", "inherit"] })
-  const own: Array<Run> = []
-  const plain: Array<Run> = []
-  const run = (runs: Array<Run>, ...args: ReadonlyArray<string>) => {
-    const [startedAt, processorsAt] = [performance.now(), processorMillis()]
+  const own: Array<number> = []
+  const plain: Array<number> = []
+  const run = (millis: Array<number>, ...args: ReadonlyArray<string>) => {
+    const startedAt = performance.now()
     const { error, status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: cli, env, encoding: "utf8" })
     if (error !== undefined || status !== 0) throw error ?? new Error(stderr)
-    runs.push({ millis: performance.now() - startedAt, processor: processorMillis() - processorsAt })
+    millis.push(performance.now() - startedAt)
     return stdout
   }
   try {
@@ -74,13 +62,9 @@ export const measureColdStart = async (rounds: number) => {
     emulator.kill()
     rmSync(folder, { recursive: true })
   }
-  const millis = (runs: ReadonlyArray<Run>) => runs.map(({ millis }) => millis)
-  const processor = (runs: ReadonlyArray<Run>) => sum(runs.map(({ processor }) => processor))
   return {
-    millis: spread(millis(own)),
+    millis: spread(own).median,
     /** The ratio to `node -e 'import("effect")'`, by the means of the faster half of the rounds. */
-    ratio: fasterHalf(millis(own)) / fasterHalf(millis(plain)),
-    /** The ratio of processor times, which other load affects less. `NaN` on systems other than Linux. */
-    processorRatio: processor(own) / processor(plain)
+    ratio: fasterHalf(own) / fasterHalf(plain)
   }
 }

@@ -22,8 +22,7 @@ export const measureStampede = async (fibers: number) => {
     /** Milliseconds from the first fork until the last fiber is done, with the response sent as soon as all wait. */
     wall: { provider: spread(own).median, deferred: spread(plain).median },
     wallRatio: spread(own.map((wall, round) => wall / (plain[round] ?? Number.NaN))),
-    /** Bytes of heap per fiber while all wait, and the ratio of those of all fibers together. */
-    bytes: { provider: ownHeap / fibers, deferred: plainHeap / fibers },
+    /** Of the heap while all wait. */
     memoryRatio: ownHeap / plainHeap
   }
 }

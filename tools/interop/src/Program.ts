@@ -89,8 +89,7 @@ export interface NginxOptions {
 export interface LoggedRequest {
   readonly status: number
   readonly path: string
-  /** nginx's number of the connection, and the number of the request on it. */
-  readonly connection: number
+  /** The number of the request on its connection. */
   readonly onConnection: number
 }
 
@@ -108,7 +107,7 @@ export const startNginx = ({ http = "", server }: NginxOptions) =>
       error_log stderr;
       events { worker_connections 1024; }
       http {
-        log_format counted '$status $request_uri $connection $connection_requests';
+        log_format counted '$status $request_uri $connection_requests';
         access_log access.log counted;
         ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${name};`).join(" ")}
         default_type text/plain;
@@ -133,8 +132,8 @@ export const startNginx = ({ http = "", server }: NginxOptions) =>
       })
     const logged = Effect.sync((): ReadonlyArray<LoggedRequest> =>
       readFileSync(join(files, "access.log"), "utf8").split("\n").slice(0, -1).map((line) => {
-        const [status, path = "", connection, onConnection] = line.split(" ")
-        return { status: Number(status), path, connection: Number(connection), onConnection: Number(onConnection) }
+        const [status, path = "", onConnection] = line.split(" ")
+        return { status: Number(status), path, onConnection: Number(onConnection) }
       })
     )
     yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))

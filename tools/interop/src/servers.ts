@@ -1,13 +1,18 @@
 /**
- * Authorization servers of other projects, each on loopback with a protected resource that accepts its tokens: two
- * packages of npm in this process, and one of Debian, in Python, in its own.
+ * Authorization servers of other projects, each on loopback with a protected resource that accepts its tokens: three
+ * packages of npm in this process, and two of Debian, in Python and in C, in their own.
  */
-import { generateKeyPairSync } from "node:crypto"
+import { execFileSync } from "node:child_process"
+import { generateKeyPairSync, randomBytes } from "node:crypto"
+import { writeFileSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
+import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import Framework from "@node-oauth/oauth2-server"
 import { Effect, Redacted, type Scope } from "effect"
+import { createRemoteJWKSet, jwtVerify } from "jose"
+import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
 import Provider from "oidc-provider"
 import { freePort, listen } from "../../../packages/platform-node/test/utils.js"
 import * as Program from "./Program.js"
@@ -239,6 +244,27 @@ export const nodeOAuth2Server = server("@node-oauth/oauth2-server", undefined, (
   )
 })
 
+/** JWTs, which the resource verifies with the server's only published key. */
+export const oauth2MockServer = server("oauth2-mock-server", undefined, (life) =>
+  Effect.gen(function*() {
+    const mock = new OAuth2Server()
+    // Its tokens are valid for an hour, which only its events can change.
+    mock.service.on("beforeTokenSigning", ({ payload }: MutableToken) => {
+      payload.exp = payload.iat + life
+    })
+    mock.service.on("beforeResponse", (response: MutableResponse) => {
+      if (response.body !== "") response.body["expires_in"] = life
+    })
+    yield* Effect.promise(() => mock.issuer.keys.generate("RS256"))
+    const { url } = yield* serve((url) => {
+      mock.issuer.url = url
+      return mock.service.requestHandler
+    })
+    const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
+    const accepts = (token: string) => jwtVerify(token, keys, { issuer: url }).then(() => true, () => false)
+    return { authUrl: url, path: "/token", accepts, revoke: () => Effect.dieMessage("It revokes nothing.") }
+  }))
+
 // Ignores the variables and packages of the user, so that Debian's Python finds only Debian's packages.
 const python = Program.find(
   "/usr/bin/python3",
@@ -265,3 +291,84 @@ export const djangoOAuthToolkit = server(
       }
     })
 )
+
+const glewlwydProgram = Program.find("/usr/bin/glewlwyd", ["--version"], "glewlwyd")
+const glewlwydConfiguration = (folder: string, url: string): string => `
+port = ${new URL(url).port}
+bind_address = "127.0.0.1"
+external_url = "${url}"
+api_prefix = "api"
+static_files_path = "${folder}"
+admin_scope = "g_admin"
+user_module_path = "/usr/lib/glewlwyd/user"
+client_module_path = "/usr/lib/glewlwyd/client"
+user_auth_scheme_module_path = "/usr/lib/glewlwyd/scheme"
+plugin_module_path = "/usr/lib/glewlwyd/plugin"
+hash_algorithm = "SHA512"
+database = { type = "sqlite3"; path = "${join(folder, "database")}"; };
+`
+
+const glewlwydPlugin = (url: string, life: number) => ({
+  module: "oidc",
+  name: "oidc",
+  display_name: "Tokens for machines",
+  parameters: {
+    "iss": `${url}/api/oidc`,
+    "jwt-type": "sha",
+    "jwt-key-size": "256",
+    "key": randomBytes(24).toString("hex"),
+    "access-token-duration": life,
+    "refresh-token-duration": 3600,
+    "code-duration": 600,
+    "allow-non-oidc": true,
+    "auth-type-client-enabled": true,
+    "introspection-revocation-allowed": true,
+    "introspection-revocation-allow-target-client": true,
+    "introspection-revocation-auth-scope": [],
+    "subject-type": "public"
+  }
+})
+
+/** Sends the orders of the administrator, whose name and password come with the database of the package. */
+const setUpGlewlwyd = async (url: string, life: number, clients: ReadonlyArray<Credentials>) => {
+  let cookie = ""
+  const post = async (path: string, body: unknown) => {
+    const headers = { "content-type": "application/json", cookie }
+    const response = await fetch(`${url}/api/${path}/`, { method: "POST", headers, body: JSON.stringify(body) })
+    if (response.status !== 200) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    cookie ||= response.headers.getSetCookie().map((cookie) => cookie.split(";", 1)[0]).join("; ")
+  }
+  await post("auth", { username: "admin", password: "password" })
+  await post("mod/plugin", glewlwydPlugin(url, life))
+  await post("scope", { name: scope, display_name: scope, password_required: false })
+  for (const client of [resourceServer, ...clients]) {
+    await post("client", {
+      ...form(client),
+      name: client.clientId,
+      enabled: true,
+      confidential: true,
+      scope: [scope],
+      authorization_type: ["client_credentials"],
+      token_endpoint_auth_method: ["client_secret_post", "client_secret_basic"]
+    })
+  }
+}
+
+export const glewlwyd = server("Glewlwyd", glewlwydProgram, (life, clients = []) =>
+  Effect.gen(function*() {
+    const folder = yield* Program.folder
+    const url = `http://127.0.0.1:${yield* freePort}`
+    const config = join(folder, "glewlwyd.conf")
+    writeFileSync(config, glewlwydConfiguration(folder, url))
+    const database = ".read /usr/share/dbconfig-common/data/glewlwyd/install/sqlite3"
+    const sqlite = ["-bail", "-cmd", "PRAGMA synchronous = OFF", join(folder, "database"), database]
+    execFileSync("/usr/bin/sqlite3", sqlite, Program.environment)
+    const isReady = Program.responds(`${url}/api/profile_list`)
+    yield* Program.startServer(glewlwydProgram, [`--config-file=${config}`], isReady)
+    yield* Effect.promise(() => setUpGlewlwyd(url, life, clients))
+    return {
+      ...introspecting(`${url}/api/oidc/introspect`, `${url}/api/oidc/revoke`),
+      authUrl: `${url}/api/oidc/token`,
+      path: ""
+    }
+  }))

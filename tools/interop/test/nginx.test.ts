@@ -12,49 +12,32 @@ import { credentials, nodeOAuth2Server, type Running, serve, tokenPath } from ".
 import { assertHidden, call, clientOf, requestToken } from "./support.js"
 
 interface Options extends Pick<NginxOptions, "http"> {
-  /** Directives for the locations of the token endpoint and of the API. */
+  /** Directives for the location of the token endpoint. */
   readonly token?: string
-  readonly api?: string
   /** The location of the token endpoint in the configuration; by default only the path. */
   readonly tokenLocation?: string
-  /** Where nginx finds the token endpoint and the API; by default at the server. */
+  /** Where nginx finds the token endpoint; by default at the server. */
   readonly authUrl?: string
-  readonly apiUrl?: string
 }
 
 /** The token endpoint and the API of a server, behind nginx. */
 const before = (running: Running, options: Options = {}) =>
   Effect.gen(function*() {
-    const { api = "", apiUrl, authUrl, http, token = "", tokenLocation = `= ${tokenPath}` } = options
+    const { authUrl = running.authUrl, http, token = "", tokenLocation = `= ${tokenPath}` } = options
     const nginx = yield* startNginx({
       http,
       server: `
-        location ${tokenLocation} { ${token} proxy_pass ${authUrl ?? running.authUrl}${tokenPath}; }
-        location / { ${api} proxy_pass ${apiUrl ?? running.apiUrl}; }`
+        location ${tokenLocation} { ${token} proxy_pass ${authUrl}${tokenPath}; }
+        location / { proxy_pass ${running.apiUrl}; }`
     })
     const target = { ...running, authUrl: nginx.url, apiUrl: nginx.url }
-    const statuses = (ofTokens: boolean) =>
-      Effect.map(nginx.requests, (all) =>
-        all.filter(({ path }) => path.startsWith(tokenPath) === ofTokens).map(({ status }) => status))
-    // The statuses of its responses to token requests and to all others, in order.
-    const [tokens, calls] = [statuses(true), statuses(false)]
-    return { ...nginx, ...target, tokens, calls, client: yield* clientOf(target) }
+    // The statuses of its responses to token requests, in order.
+    const tokens = Effect.map(nginx.requests, (all) =>
+      all.filter(({ path }) => path.startsWith(tokenPath)).map(({ status }) => status))
+    return { ...nginx, ...target, tokens, client: yield* clientOf(target) }
   })
 
 const server = nodeOAuth2Server.start(600)
-
-type Urls = Readonly<Record<"silent" | "target", string>>
-
-/** The server, nginx before it as a target of redirects, a server that never responds, and the nginx to test. */
-const setUp = (options: Options | ((urls: Urls) => Options)) =>
-  Effect.gen(function*() {
-    const running = yield* server
-    const silent = yield* serve(() => () => undefined)
-    const target = yield* before(running)
-    const urls = { silent: silent.url, target: target.url }
-    const front = yield* before(running, typeof options === "function" ? options(urls) : options)
-    return { silent, target, front }
-  })
 
 const times = (status: number, count: number) => Array.from({ length: count }, () => status)
 
@@ -84,7 +67,7 @@ const redirect = { _tag: "TokenRequestError", reason: "Redirect", attempts: 1 } 
 const faults: ReadonlyArray<
   readonly [
     fault: string,
-    options: Parameters<typeof setUp>[0],
+    options: Options | ((silent: string) => Options),
     error: Partial<AccessTokenError.AccessTokenError>,
     tokens: ReadonlyArray<number>
   ]
@@ -94,7 +77,7 @@ const faults: ReadonlyArray<
   ["502, the token endpoint is down", { authUrl: down }, { ...unavailable, status: 502 }, times(502, 6)],
   [
     "504, the token endpoint is silent",
-    ({ silent }) => ({ authUrl: silent, http: slowly }),
+    (silent) => ({ authUrl: silent, http: slowly }),
     { ...unavailable, status: 504 },
     times(504, 6)
   ],
@@ -107,14 +90,6 @@ const faults: ReadonlyArray<
   // Without a Retry-After, a 429 is not tried again.
   ["`limit_req_status` 429", { http: zone("1r/m"), token: refusing }, rateLimited, [200, 429]],
   ["429 with a Retry-After beyond the deadline", withRetryAfter("1r/m", 120), rateLimited, [200, 429]],
-  ...[301, 302, 303, 307, 308].map((status) =>
-    [
-      `${status} to another origin`,
-      ({ target }: Urls) => ({ token: `return ${status} ${target}$request_uri;` }),
-      redirect,
-      [status]
-    ] as const
-  ),
   // With proxy_pass, nginx redirects (301) from the location's name without the slash to the one with it.
   ["the slash that nginx adds to the name of a location", { tokenLocation: `${tokenPath}/` }, redirect, [301]]
 ]
@@ -123,7 +98,9 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
   test.live.each(faults)(
     "%s: a typed error, and the next caller sends nothing",
     function*([fault, options, fields, tokens]) {
-      const { front, silent, target } = yield* setUp(options)
+      // A server that never responds.
+      const silent = yield* serve(() => () => undefined)
+      const front = yield* before(yield* server, typeof options === "function" ? options(silent.url) : options)
       const isUsedUp = tokens[0] === 200
       if (isUsedUp) yield* requestToken(front)
       const asked = yield* DateTime.now
@@ -142,7 +119,6 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
       // The monotonic clock ends a cooldown. `retryAt` is its end by the wall clock, which may be adjusted.
       deepStrictEqual({ ...again, retryAt: error.retryAt }, { ...error })
       deepStrictEqual([yield* front.tokens, yield* silent.requests], [tokens, tokens[0] === 504 ? 6 : 0])
-      deepStrictEqual(yield* target.tokens, [])
     }
   )
 
@@ -160,10 +136,7 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
     assert.isAbove(tokenRequests, 1)
     const requests = yield* front.requests
     deepStrictEqual(requests.map(({ status }) => status), times(200, calls + tokenRequests))
-    // Connections were reused, and none more often than nginx allows.
+    // Connections were reused as often as nginx allows.
     assert.strictEqual(Math.max(...requests.map(({ onConnection }) => onConnection)), 3)
-    const connections = new Set(requests.map(({ connection }) => connection)).size
-    assert.isAtLeast(connections, requests.length / 3)
-    assert.isBelow(connections, requests.length / 2)
   })
 })

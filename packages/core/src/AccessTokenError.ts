@@ -254,7 +254,8 @@ export class TokenRefusedError
       description: OptionalText,
       /**
        * Whether servers that form-decode the refused credentials read other values than those that do not: they contain
-       * `+` or `%` (or the id a colon), and were sent unencoded or with Basic. Default `false`.
+       * `+` or `%`, or with Basic a character beyond ASCII or a colon in the id, and were sent unencoded or with Basic.
+       * Default `false`.
        */
       changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
         Schema.withConstructorDefault(() => false)
@@ -271,13 +272,17 @@ export class TokenRefusedError
     const checkUrl = `check ${authUrl} and the path of the token endpoint.`
     const advice = {
       InvalidClient: this.changedByFormDecoding
-        ? "check the client id and secret, which contain + or % (or a colon in the id): " +
-          "servers read these differently, unless TokenRequest.clientSecretPost sends them."
+        ? "check the client id and secret, which contain characters that servers read differently, such as + or %, " +
+          "unless TokenRequest.clientSecretPost sends them."
         : "check the client id and secret.",
       InvalidRequest: Option.match(this.code, {
         onNone: () => checkUrl,
-        onSome: (code) =>
-          `check ${/^invalid_(scope|target)$/.test(code) ? "" : `${authUrl} and `}the parameters of the token request.`
+        onSome: (code) => {
+          if (/^invalid_(scope|target)$/.test(code)) return "check the parameters of the token request."
+          return /^(unauthorized_client|invalid_grant)$/.test(code)
+            ? "check the client id and secret, and what the client is allowed to do."
+            : `check ${authUrl}, and the parameters of the token request if it has any.`
+        }
       }),
       RateLimited: "send fewer requests.",
       Unavailable: "try again later.",

@@ -223,16 +223,16 @@ const sealingOf = ({ credentials }: Options, purpose: seals.Purpose) =>
   Effect.flatMap(credentials, (credentials) =>
     Effect.catchAllCause(
       seals.make(credentials, purpose),
-      () => notShared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
+      () => unsealed(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
     )).pipe(
       bounded(
         credentialsTimeout,
-        notShared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
+        unsealed(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
       ),
       Effect.catchAllCause(() => Effect.succeed(undefined))
     )
 
-const notShared = Effect.as(undefined)
+const unsealed = Effect.as(undefined)
 
 /** What an acquisition uses. Durations are in milliseconds. */
 interface Sharing extends storedToken.StoredToken {

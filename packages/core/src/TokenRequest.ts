@@ -165,7 +165,8 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
     fields,
     (credentials) => HttpClientRequest.basicAuth(post(form(fields)), ...encoded(credentials)),
     {
-      isAmbiguous: ({ clientId, clientSecret }) => /[%+:]/.test(clientId) || /[%+]/.test(Redacted.value(clientSecret)),
+      isAmbiguous: ({ clientId, clientSecret }) =>
+        /[%+:]|[^\x00-\x7f]/.test(clientId) || /[%+]|[^\x00-\x7f]/.test(Redacted.value(clientSecret)),
       secrets: (credentials) => [Redacted.make(encoded(credentials)[1])]
     }
   )
@@ -212,13 +213,19 @@ type Field = readonly [name: string, value: Parameter]
 /** The fields of the body. */
 const fieldsOf = (parameters: Parameters): ReadonlyArray<Field> => {
   // A caller without types may pass a text.
-  const record: Parameters = Predicate.isReadonlyRecord(parameters) ? parameters : { "": "not a record" }
+  const record: Parameters = isPlain(parameters) ? parameters : { "": "not a record" }
   const fields = Object.entries(record).flatMap(([name, values]) =>
-    [values].flat().flatMap((value): ReadonlyArray<Field> => value && reveal(value) !== "" ? [[name, value]] : [])
+    [values].flat().flatMap((value): ReadonlyArray<Field> =>
+      value === undefined || reveal(value) === "" ? [] : [[name, value]]
+    )
   )
   const hasGrantType = fields.some(([name]) => name === "grant_type")
   return hasGrantType ? fields : [["grant_type", "client_credentials"], ...fields]
 }
+
+/** A `Map` or `URLSearchParams` of a caller without types has no entries, and would be sent as nothing. */
+const isPlain = (parameters: Parameters): boolean =>
+  Predicate.isReadonlyRecord(parameters) && (Object.getPrototypeOf(parameters) ?? Object.prototype) === Object.prototype
 
 /** Some servers do not read `+` as a space, so a space becomes `%20`. */
 const form = (fields: ReadonlyArray<Field>): string =>

@@ -50,8 +50,8 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
   [request("TooLarge"), false, /check authUrl/],
   [request("Closed"), false, /keep its scope open/],
   [refused("InvalidClient"), false, /check the client id and secret/],
-  [refused("InvalidClient", true), false, /contain \+ or %.*servers read these differently/],
-  [refused("InvalidRequest"), false, /check authUrl and the parameters of the token request/],
+  [refused("InvalidClient", true), false, /characters that servers read differently, such as \+ or %/],
+  [refused("InvalidRequest"), false, /check authUrl, and the parameters of the token request if it has any/],
   [refused("RateLimited"), true, /send fewer requests/],
   [refused("Unavailable"), true, /try again later/],
   [refused("Other"), false, /check authUrl and what the client is allowed to do/],
@@ -205,8 +205,11 @@ describe("AccessTokenError", () => {
     [
       [400, "invalid_scope", "check the parameters of the token request."],
       [400, "invalid_target", "check the parameters of the token request."],
-      [400, "my_invalid_scope", "check authUrl and the parameters of the token request."],
-      [400, "invalid_scopes", "check authUrl and the parameters of the token request."],
+      [400, "my_invalid_scope", "check authUrl, and the parameters of the token request if it has any."],
+      [400, "invalid_scopes", "check authUrl, and the parameters of the token request if it has any."],
+      [400, "invalid_grant", "check the client id and secret, and what the client is allowed to do."],
+      [400, "unauthorized_client", "check the client id and secret, and what the client is allowed to do."],
+      [400, "my_invalid_grants", "check authUrl, and the parameters of the token request if it has any."],
       [400, undefined, "check authUrl and the path of the token endpoint."],
       [404, undefined, "check authUrl and the path of the token endpoint."],
       [405, "invented", "check authUrl and the path of the token endpoint."]
@@ -217,7 +220,7 @@ describe("AccessTokenError", () => {
     assert.include(error.message, `): ${advice}`)
   })
 
-  it("explains form-decoding only for refused credentials that contain + or %", () => {
+  it("explains form-decoding only for refused credentials that it changes", () => {
     assert.notInclude(refused("InvalidClient").message, "differently")
     assert.notInclude(refused("InvalidRequest", true).message, "differently")
   })

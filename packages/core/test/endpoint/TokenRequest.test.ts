@@ -228,7 +228,7 @@ describe("TokenRequest", () => {
         ...[5, true, { a: "canary" }, [["canary"]], Redacted.make(5)].map(
           (scope) => [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "request", noTexts] as const
         ),
-        ...["scope=canary", ["canary"], null].map(
+        ...["scope=canary", ["canary"], null, new Map(), new URLSearchParams(), { scope: 0 }, { scope: null }].map(
           (parameters) =>
             [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "request", noTexts] as const
         ),

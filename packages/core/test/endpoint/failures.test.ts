@@ -199,6 +199,8 @@ describe("error responses", () => {
     deepStrictEqual(changed("an-id", "p+lus"), [true, false, false])
     deepStrictEqual(changed("co:lon", "plain"), [true, false, false])
     deepStrictEqual(changed("an-id", "co:lon"), [false, false, false])
+    deepStrictEqual(changed("an-id", "b\u00fccher"), [true, false, false])
+    deepStrictEqual(changed("b\u00fccher", "plain"), [true, false, false])
   })
 
   it("omits a description that repeats a secret parameter, or the secret as Basic sends it", () => {

@@ -49,7 +49,7 @@ export const make = <R>(layer: Layer.Layer<R, unknown>): Promises<R> => {
           interrupt()
         }
         signals.forEach((signal) => signal.addEventListener("abort", abort))
-        // `runPromise` would not reject before the finalizers of an aborted effect have ended.
+        // Its exit has the error itself. In Effect 3, `runPromise` rejects with one that has no `_tag`.
         interrupt = runtime.runCallback(effect, {
           onExit: (exit) => {
             signals.forEach((signal) => signal.removeEventListener("abort", abort))

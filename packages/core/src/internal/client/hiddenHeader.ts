@@ -31,7 +31,7 @@ const requestWithoutHeader = (
     })
     : request
 
-/** The effects of a response that can fail. `upgrade` came with Effect 4. */
+/** The effects of a response that can fail, on both majors of Effect: only one has `upgrade`. */
 const bodies: ReadonlySet<PropertyKey> = new Set([
   "json",
   "text",

@@ -27,13 +27,11 @@ const withToken = new Map<object, () => void>()
 
 /**
  * Updates the metrics with the labels of the fiber that builds the layer. With the labels of callers, the counts of one
- * provider would be split. Creates all series with 0, because `increase` of Prometheus does not count the first value
- * of a series.
+ * provider would be split.
  */
 export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
-    const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
-      Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
+    const count: Count = (counter, key, value, by = 1) => Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
     const own = {}
     /** No token is cached. Providers with the same labels share the gauge, so the others set theirs again. */
     const clearExpiry = () => {
@@ -42,9 +40,7 @@ export const make = (now: () => Instant) =>
       for (const showAgain of withToken.values()) showAgain()
     }
 
-    for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
-    for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
-    for (const cause of ["Failure", "NoProgress"]) count(metrics.cooldowns, "cause", cause, 0)
+    createCounters(count)
     metrics.callersJoined.unsafeValue(labels)
     metrics.acquisitionDuration.unsafeValue(labels)
     metrics.expiry.unsafeValue(labels)
@@ -73,6 +69,15 @@ export const make = (now: () => Instant) =>
       }
     }
   })
+
+type Count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by?: number) => void
+
+/** Creates all counters with 0, because `increase` of Prometheus does not count the first value of a series. */
+const createCounters = (count: Count) => {
+  for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
+  for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
+  for (const cause of ["Failure", "NoProgress"]) count(metrics.cooldowns, "cause", cause, 0)
+}
 
 const outcomeOf = (exit: Exit.Exit<Held, AccessTokenError>): Outcome =>
   Exit.match(exit, {

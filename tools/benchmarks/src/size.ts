@@ -39,7 +39,7 @@ const limits = [
     5050,
     `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`
   ],
-  ["whole core", 19_400, `export * from "${core}"`]
+  ["whole core", 19_450, `export * from "${core}"`]
 ] as const
 
 /** `npm run size`: compares the sizes of typical imports with their limits. */

@@ -161,7 +161,7 @@ export const oidcProvider = server("oidc-provider", undefined, (life, clients = 
             ...registered,
             client_id: signingClient.clientId,
             token_endpoint_auth_method: "private_key_jwt",
-            jwks: { keys: [signing.publicKey.export({ format: "jwk" })] }
+            jwks: { keys: [{ ...signing.publicKey.export({ format: "jwk" }), kid: "key-1" }] }
           }
         ],
         scopes: [scope],

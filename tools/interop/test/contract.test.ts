@@ -57,7 +57,7 @@ const post = way("post", TokenRequest.clientSecretPost)
 const basic = way("Basic", TokenRequest.clientSecretBasic)
 const specification = way("specification", () => TokenRequest.specification)
 const signed: Way = {
-  ...{ name: "private_key_jwt", refusal: invalidClient, fields: {}, request: signedRequest },
+  ...{ name: "private_key_jwt", refusal: invalidClient, fields: { scope: servers.scope }, request: signedRequest },
   ...{ client: servers.signingClient, wrongSecret: servers.otherKey }
 }
 

@@ -2,12 +2,12 @@
 import { randomUUID } from "node:crypto"
 import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert } from "@effect/vitest"
-import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest } from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, type ClientCredentials, TokenRequest } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { importPKCS8, SignJWT } from "jose"
 import { shows } from "../../../packages/core/test/support/renderings.js"
-import { type Credentials, credentials, form, postForm, type Running } from "../src/servers.js"
+import { type Credentials, credentials, form, postForm, type Running, scope } from "../src/servers.js"
 
 /** Where a server is: itself, or through nginx. */
 type Target = Omit<Running, "revoke">
@@ -42,20 +42,26 @@ export const clientOf = (
     Effect.orDie
   )
 
-/** `private_key_jwt` (RFC 7523 §2.2), where the client secret is the private key. */
+const sign = ({ clientId, clientSecret }: ClientCredentials.ClientCredentials, issuer: string) =>
+  Effect.promise(async () =>
+    await new SignJWT({ iss: clientId, sub: clientId, aud: issuer, jti: randomUUID() })
+      .setProtectedHeader({ alg: "RS256", kid: "key-1" }).setIssuedAt().setExpirationTime("1 minute")
+      .sign(await importPKCS8(Redacted.value(clientSecret), "RS256"))
+  )
+
+/** `private_key_jwt` as in the guide docs/guides/other-oauth-servers.md, where the client secret is the private key. */
 export const signedRequest = ({ authUrl }: Target): TokenRequest.TokenRequest =>
   TokenRequest.make({
-    identity: "",
-    request: ({ clientId, clientSecret }) =>
-      Effect.promise(async () => {
-        const key = await importPKCS8(Redacted.value(clientSecret), "RS256")
-        const assertion = new SignJWT({ iss: clientId, sub: clientId, aud: authUrl, jti: randomUUID() })
-        return HttpClientRequest.bodyUrlParams(HttpClientRequest.post(""), {
+    identity: scope,
+    request: (credentials) =>
+      Effect.map(sign(credentials, authUrl), (assertion) =>
+        HttpClientRequest.post(authUrl).pipe(HttpClientRequest.bodyUrlParams({
           grant_type: "client_credentials",
+          client_id: credentials.clientId,
           client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-          client_assertion: await assertion.setProtectedHeader({ alg: "RS256" }).setExpirationTime("1 minute").sign(key)
-        })
-      })
+          client_assertion: assertion,
+          scope: scope
+        })))
   })
 
 /** Calls the API and reads the response to its end. */

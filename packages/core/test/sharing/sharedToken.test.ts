@@ -8,7 +8,20 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { DateTime, Effect, Fiber, Layer, Logger, LogLevel, Metric, Option, Redacted, Ref, TestClock } from "effect"
+import {
+  DateTime,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  LogLevel,
+  Metric,
+  Option,
+  Redacted,
+  Ref,
+  TestClock
+} from "effect"
 import { allSeries } from "../support/effectLine.js"
 import { authUrl, credentials, credentialsOf, endpoint, fleet, fullToken, settled, timed } from "../support/fleet.js"
 import { type Acquisition, minute, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
@@ -169,6 +182,42 @@ describe("SharedTokenSource", () => {
       }
     )
   })
+
+  test.live.each(
+    [
+      ["no token", 0],
+      ["a fresh token", 1000],
+      ["a token to be renewed", 57 * minute],
+      ["a token to wait for", 60 * minute - 20_000],
+      ["an expired token", 60 * minute]
+    ] as const
+  )(
+    "an acquireRelease whose acquire asks a provider with %s is never torn, whenever it is interrupted",
+    function*([, age]) {
+      let interrupted = 0
+      for (let after = 0; after < 400; after += 20) {
+        const virtual = VirtualClock.make(undefined, settled)
+        const seen: Array<string> = []
+        yield* Effect.gen(function*() {
+          const provider = yield* Effect.flatMap((yield* fleet({ takes: 200 })).start(), providerOf)
+          if (age > 0) yield* Effect.fork(provider.get)
+          yield* virtual.advance(age)
+          const acquire = Effect.sync(() => seen.push("acquire")).pipe(
+            Effect.zipRight(Effect.exit(provider.get)),
+            Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
+          )
+          const release = Effect.sync(() => seen.push("release"))
+          const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
+          yield* virtual.advance(after)
+          yield* Fiber.interruptFork(caller)
+          yield* virtual.advance(minute)
+          if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
+        }).pipe(Effect.scoped, Effect.withClock(virtual.clock))
+        deepStrictEqual(seen, ["acquire", "Success", "release"], `after ${after} ms`)
+      }
+      if (age === 0) assert.isAbove(interrupted, 0, "control: callers were interrupted")
+    }
+  )
 
   describe("a process that starts", () => {
     it.live.each<[string, Acquisition]>([["hangs", Effect.never], [

@@ -9,7 +9,7 @@ type Variant = typeof variants[number]
 export type Stampede = Awaited<ReturnType<typeof measureStampede>>
 
 export const measureStampede = async (fibers: number) => {
-  const times = fibers >= 100_000 ? 3 : fibers >= 10_000 ? 24 : 120
+  const times = fibers >= 100_000 ? 9 : fibers >= 10_000 ? 24 : 120
   const { heaps, runs } = await inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [fibers, times])
   const [own = [], plain = []] = variants.map((one) =>
     runs.filter(({ variant }) => variant === one).map(({ wall }) => wall)

@@ -297,7 +297,7 @@ const unreachable =
 const webSite = /^Check STORE_API_AUTH_URL: it leads to a web site or a login page/
 const toTarget = /: set STORE_API_AUTH_URL to its target\./
 const toBase =
-  /^The token endpoint refused .*: check STORE_API_AUTH_URL and the (path of the token endpoint|parameters of the token request)\.$/
+  /^The token endpoint refused .*: check STORE_API_AUTH_URL( and the path of the token endpoint|, and the parameters of the token request if it has any)\.$/
 const noGateway = /, not to a login page or a gateway\. If it does, the client id or the secret is wrong\.$/
 const allowed = /: check STORE_API_AUTH_URL and what the client is allowed/
 const untrusted = /^the certificate is from an authority that this machine does not trust/

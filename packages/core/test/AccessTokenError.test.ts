@@ -209,7 +209,8 @@ describe("AccessTokenError", () => {
       [400, "invalid_scopes", "check authUrl, and the parameters of the token request if it has any."],
       [400, "invalid_grant", "check the client id and secret, and what the client is allowed to do."],
       [400, "unauthorized_client", "check the client id and secret, and what the client is allowed to do."],
-      [400, "my_invalid_grants", "check authUrl, and the parameters of the token request if it has any."],
+      [400, "my_invalid_grant", "check authUrl, and the parameters of the token request if it has any."],
+      [400, "invalid_grants", "check authUrl, and the parameters of the token request if it has any."],
       [400, undefined, "check authUrl and the path of the token endpoint."],
       [404, undefined, "check authUrl and the path of the token endpoint."],
       [405, "invented", "check authUrl and the path of the token endpoint."]

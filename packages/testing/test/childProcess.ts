@@ -102,9 +102,9 @@ export const bundles = (
           plugins: [{
             name: "sources",
             setup: (plugin) =>
-              plugin.onResolve({ filter: /^@store-api\/(?!testing\/)/ }, ({ path }) => {
+              plugin.onResolve({ filter: /^@store-api\// }, ({ path }) => {
                 const [, name = "", module = "index"] = path.split("/")
-                return { path: join(folder, name, "src", `${module}.ts`) }
+                return { path: join(folder, name, name === "testing" ? "test" : "src", `${module}.ts`) }
               })
           }]
         })

@@ -7,13 +7,12 @@
  * @since 1.0.0
  */
 import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
-import { described } from "./internal/described.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { type Lease, type Service, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
@@ -48,18 +47,14 @@ export interface Rule {
  * @since 1.0.0
  * @category errors
  */
-export class TokenStoreContractError
-  extends /* @__PURE__ */ described(() =>
-    Schema.TaggedError<TokenStoreContractError>("@store-api/core/TokenStoreContractError")("TokenStoreContractError", {
-      /** The rule, as in `rules`. */
-      rule: Schema.String,
-      /** What the store did instead. */
-      problem: Schema.String
-    })
-  )
-{
-  /** The message. */
-  describe(): string {
+export class TokenStoreContractError extends Data.TaggedError("TokenStoreContractError")<{
+  /** The rule, as in `rules`. */
+  readonly rule: string
+  /** What the store did instead. */
+  readonly problem: string
+}> {
+  /** The message, which names the rule. */
+  override get message(): string {
     return `The store breaks a rule of TokenStore, "${this.rule}": ${this.problem}.`
   }
 }

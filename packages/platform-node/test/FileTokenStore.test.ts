@@ -9,12 +9,12 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { rules } from "@store-api/core/TokenStoreContract"
 import { FileTokenStore } from "@store-api/platform-node"
+import { withVariables } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import type { Layer } from "effect"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Option, TestClock } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { age, atEachStep, beforeEachStep, newFolder, own, pathsIn, started, stillWorks } from "./support/tokenFolder.js"
 import { storeOver } from "./support/tokenFolder.js"
-import { withVariables } from "./utils.js"
 
 describe("FileTokenStore fulfils the contract", () => {
   for (const { check, rule } of rules) {

@@ -4,10 +4,10 @@ import * as redis from "@redis/client"
 import { TokenStore } from "@store-api/core"
 import { rules } from "@store-api/core/TokenStoreContract"
 import { RedisTokenStore } from "@store-api/redis"
+import { isLeftOut, sharedRedis, works } from "@store-api/testing/redisServers"
+import { renderings } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import { Config, ConfigProvider, Effect, Layer, Option, Redacted, type Scope } from "effect"
-import { renderings } from "../../core/test/support/renderings.js"
-import { test } from "../../core/test/support/test.js"
-import { isLeftOut, sharedRedis, works } from "./support/servers.js"
 
 describe.skipIf(isLeftOut)("RedisTokenStore fulfils the contract", () => {
   const redis = sharedRedis()

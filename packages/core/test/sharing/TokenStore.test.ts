@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { rules } from "@store-api/core/TokenStoreContract"
+import { test } from "@store-api/testing/test"
 import { Context, Duration, Effect, Option, TestClock } from "effect"
-import { test } from "../support/test.js"
 
 describe("TokenStore.layerMemory fulfils the contract", () => {
   // A check uses real time, even on the test clock.

@@ -129,6 +129,9 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * as well. If no other token can be acquired, the request fails with the error of that acquisition, as the next request
  * would.
  *
+ * There is a second repeat if the token of the first one was acquired before the first 401 arrived. Processes that share
+ * tokens may have two, and both may have been revoked.
+ *
  * You receive the first 401, with its body unread, if
  * - the body of the request cannot be sent again, because it is a stream or raw,
  * - `retryUnauthorized` or `RetryUnauthorized` is `false`,

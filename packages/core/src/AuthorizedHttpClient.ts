@@ -1,6 +1,6 @@
 /**
  * An `HttpClient` that adds the access token to every request, and sends it only to trusted origins. After a 401 it
- * acquires another token and repeats the request once.
+ * acquires another token and repeats the request.
  *
  * @since 1.0.0
  */
@@ -53,7 +53,7 @@ export interface Options {
     /** Returns the header value for a token. It must be printable ASCII. Default `Bearer <token>`. */
     readonly format?: ((accessToken: string) => string) | undefined
   } | undefined
-  /** Whether a request is repeated once after a 401. Default `true`. `RetryUnauthorized` overrides it for a request. */
+  /** Whether a request is repeated after a 401. Default `true`. `RetryUnauthorized` overrides it for a request. */
   readonly retryUnauthorized?: boolean | undefined
 }
 
@@ -129,8 +129,8 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * as well. If no other token can be acquired, the request fails with the error of that acquisition, as the next request
  * would.
  *
- * There is a second repeat if the token of the first one was acquired before the first 401 arrived. Processes that share
- * tokens may have two, and both may have been revoked.
+ * If the repeat gets a 401 for a token that was acquired before the first 401 arrived, the request is repeated once
+ * more: processes that share tokens may have two, and both may have been revoked.
  *
  * You receive the first 401, with its body unread, if
  * - the body of the request cannot be sent again, because it is a stream or raw,

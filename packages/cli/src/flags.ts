@@ -53,7 +53,8 @@ export const call = {
   data: { value: "DATA", alias: "d", text: "Body; @PATH reads a file, @- or - stdin" },
   header: { value: "HEADER", alias: "H", many: true, text: "Header of the request: 'Name: value'" },
   include: { alias: "i", text: "Print status and headers before the body" },
-  fail: { alias: "f", text: "Exit with code 7 if the status is 400 or more" },
+  output: { value: "PATH", alias: "o", text: "Write the body to this file" },
+  fail: { alias: "f", text: "Exit with code 7 for a status of 400 or more" },
   timeout: { value: "TIME", text: "Longest time for the call, such as 500ms or 30s" },
   ...caching,
   ...common

@@ -24,7 +24,7 @@ const run = (args: ReadonlyArray<string>) => {
 }
 
 const report = ({ code, message }: Fault): Effect.Effect<number> =>
-  Effect.as(message === "" ? Effect.void : Effect.flatMap(output.red("stderr", message), output.note), code)
+  Effect.as(message === "" ? Effect.void : output.problem(message), code)
 
 export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
   Effect.suspend(() => run(args)).pipe(

@@ -15,7 +15,8 @@ export interface Settings {
   readonly apiUrl: string | undefined
   readonly credentials: ClientCredentials
   readonly cacheDir: string | undefined
-  /** The cache. */
+  /** The cache, and its folder. */
+  readonly folder: string
   readonly store: TokenStore
   readonly allowInsecure: boolean
   readonly verbose: boolean
@@ -74,12 +75,14 @@ export const read = (
     const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
     const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
     const clientSecret = yield* secret.read
+    const folder = cacheDir?.value ?? (yield* FileTokenStore.defaultFolder)
     return {
       authUrl: authUrl.value,
       apiUrl: apiUrl?.value,
       credentials: yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain),
       cacheDir: cacheDir?.value,
-      store: yield* Effect.provide(FileTokenStore.make({ folder: cacheDir?.value }), NodePath.layer),
+      folder,
+      store: yield* Effect.provide(FileTokenStore.make({ folder }), NodePath.layer),
       allowInsecure: given["allow-insecure"],
       verbose: given.verbose,
       profile: known.profile,

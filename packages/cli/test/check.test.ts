@@ -364,6 +364,7 @@ const handshakes: ReadonlyArray<Row> = [
 
 /** The step "API call". */
 const calls: ReadonlyArray<Row> = [
+  ["api/401-once", 0, /^the API responded with 200, after a 401 for the first token$/],
   ["api/401-always", 7, /^the API responded with 401$/, sameEnvironment],
   ["api/missing-scope", 7, /^the API responded with 401$/, /^The token is valid, but not for this\./],
   ["api/403", 7, /^the API responded with 403$/, /^The token is valid, but not for this\./],
@@ -382,6 +383,11 @@ const play = (emulator: Emulator.Service, step: string, [name, code, said, remed
     assert.match(cause?.remedy ?? "", remedy ?? /^$/, name)
     deepStrictEqual([outcome.code, outcome.failed], [code, code === 0 ? [] : [cause]], name)
     deepStrictEqual(yield* emulator.elsewhere.requests, [], name)
+    if (step === "API call" && name !== "api/redirect-307") {
+      yield* emulator.clearFaults
+      yield* emulator.fail(Scenario.get(name))
+      deepStrictEqual((yield* run(yield* userOf(emulator), ["call", path, "--fail"])).code, code, name)
+    }
     yield* emulator.clearFaults
   })
 

@@ -65,13 +65,13 @@ describe("pipes", { timeout: processTimeout }, () => {
     deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
   })
 
-  test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 1", function*() {
+  test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 8", function*() {
     const full = yield* runWith(yield* newUser({}), ["completion", "bash"], [
       "ignore",
       openSync("/dev/full", "w"),
       "pipe"
     ])
-    deepStrictEqual(full, [1, "store-api: Cannot write to stdout.\n"])
+    deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"])
   })
 
   test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {

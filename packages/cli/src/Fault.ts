@@ -20,6 +20,7 @@ export const exitCodes = {
   status: { code: 7, text: "The API responded with an error (call --fail, check)" },
   output: { code: 8, text: "The output cannot be written, or not to a terminal" },
   unexpected: { code: 70, text: "A bug in store-api" },
+  notStarted: { code: 127, text: "The program of run cannot be started; else its own code" },
   interrupted: { code: 130, text: "Interrupted; 143 by SIGTERM" }
 } as const
 

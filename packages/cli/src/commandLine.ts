@@ -34,7 +34,7 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
       .description(`${command.text}.${command.more === undefined ? "" : ` ${command.more}`}`)
       .addHelpText("after", ["", "Examples:", ...command.examples.map((line) => `  $ store-api ${line}`)].join("\n"))
       .showHelpAfterError(`See store-api ${name} --help.`)
-    if (command.args !== undefined) parser.argument(command.args)
+    if (command.args !== undefined) parser.argument(command.args).passThroughOptions(command.args.includes("..."))
     addFlags(parser, command.flags, given)
     const { run } = command
     if (run === undefined) continue

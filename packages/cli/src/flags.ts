@@ -35,6 +35,9 @@ export const common = {
   "verbose": { alias: "v", text: "Show each request on stderr, without secrets" }
 } as const satisfies Flags
 
+/** With one of them, the default profile is not used. */
+export const service = ["auth-url", "api-url", "client-id", "secret-file", "dotenv"] as const
+
 const caching = {
   "force-refresh": { text: "Get a new token, and ignore a cooldown" },
   "no-cache": { text: "Neither read nor write the cache" }
@@ -66,8 +69,11 @@ export const status = check
 
 export const logout = common
 
+export const run = { ...caching, ...common } as const satisfies Flags
+
 export const profileAdd = {
-  force: { text: "Replace a profile of this name" },
+  "force": { text: "Replace a profile of this name" },
+  "no-verify": { text: "Do not request a token with the settings" },
   ...common
 } as const satisfies Flags
 

@@ -11,7 +11,8 @@ import * as output from "./output.js"
 const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.test(arg)
 
 const run = (args: ReadonlyArray<string>) => {
-  if (args.some(isSecretFlag)) {
+  // Those after -- are of another program.
+  if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
     return usage(
       "A secret is never a flag, because others on this machine can read flags. " +
         "Use STORE_API_CLIENT_SECRET or --secret-file."

@@ -5,6 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Effect, Fiber, TestClock, TestServices } from "effect"
 import { test } from "../../core/test/support/test.js"
+import { version } from "../src/Host.js"
 import { frozenAt, onTerminal, prints, refuses, run, start, started, startedWith } from "./support/cli.js"
 import { tokenRequests, type User, withEnv } from "./support/cli.js"
 import { endless, serving, tooMuch } from "./support/servers.js"
@@ -50,7 +51,7 @@ describe("store-api call", () => {
     if (body === undefined) assert.notProperty(call.headers, "content-type")
     for (const [name, value] of Object.entries(headers)) assert.strictEqual(call.headers[name], value)
     for (const { headers } of yield* emulator.requests) {
-      assert.match(String(headers["user-agent"]), /^store-api\/\d+\.\d+\.\d+$/)
+      assert.strictEqual(headers["user-agent"], `store-api/${version()}`)
       assert.doesNotHaveAnyKeys(headers, ["b3", "traceparent", "tracestate"])
     }
   })
@@ -87,7 +88,8 @@ describe("store-api call", () => {
     yield* beyond(tooMuch)
   })
 
-  const object = `{"id":12345678901234567890,"price":1.50,"text":"a, {\\"b\\"}: [c]","empty":[ ],"items":[{"n":null},2]}`
+  const object =
+    `{"id":12345678901234567890,"price":1.50,"text":"a, {\\"b\\"}: [c]","empty":[ ],"items":[{"n":null},2]}`
   const indented = [
     ...["{", "  \"id\": 12345678901234567890,", "  \"price\": 1.50,", "  \"text\": \"a, {\\\"b\\\"}: [c]\","],
     ...["  \"empty\": [],", "  \"items\": [", "    {", "      \"n\": null", "    },", "    2", "  ]", "}", ""]

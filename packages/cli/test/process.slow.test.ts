@@ -128,6 +128,38 @@ describe("signals", { timeout: processTimeout }, () => {
   })
 })
 
+describe("store-api run", { timeout: processTimeout }, () => {
+  test.live.each<[args: ReadonlyArray<string>, code: number, stderr?: RegExp]>([
+    [["-c", "test -n \"$STORE_API_ACCESS_TOKEN\" && exit 42"], 42],
+    [["-c", "kill -KILL $$"], 137],
+    [["-c", "true"], 0]
+  ])("-- sh %j ends with code %i", function*([args, code]) {
+    const outcome = yield* runProcess((yield* started).user, ["run", "--no-cache", "--", "sh", ...args])
+    deepStrictEqual(outcome, { code, stdout: "", stderr: "" })
+  })
+
+  test.live("gives the program its token and its input, and fails if it cannot be started", function*() {
+    const { emulator, user } = yield* started
+    const line = ["run", "sh", "-c", "cat && echo $STORE_API_ACCESS_TOKEN"]
+    const { stdout } = yield* runProcess(user, line, { ...shows, stdin: "input " })
+    assert.strictEqual(stdout, `input ${yield* lastToken(emulator)}\n`)
+    const outcome = yield* runProcess(user, ["run", "./nothing"])
+    deepStrictEqual(outcome, { code: 127, stdout: "", stderr: "store-api: Cannot run ./nothing (ENOENT).\n" })
+  })
+
+  test.live.each(["SIGINT", "SIGTERM"] as const)(
+    "passes %s on, and the program decides when it ends",
+    function*(signal) {
+      const { user } = yield* started
+      const script = `trap 'echo ${signal}; exit 7' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`
+      const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
+      assert.isTrue(yield* running.shows(/ready/))
+      running.child.kill(signal)
+      deepStrictEqual(yield* running.end, { code: 7, stdout: `ready\n${signal}\n`, stderr: "" })
+    }
+  )
+})
+
 describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
   test.live("is printed by store-api emulator --tls, and trusted by token and check", function*() {
     const { variables } = yield* emulatorWith("--tls")

@@ -6,6 +6,7 @@ import * as Net from "node:net"
 import * as Tls from "node:tls"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { exitCodes } from "../Fault.js"
 import { portOf, type Proxy } from "./proxy.js"
 import { codeOf, type Failed, failed, inTime } from "./Step.js"
 
@@ -123,6 +124,16 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
     (tunnel) => inTime(tunnel, () => because("does not respond"))
   )
 }
+
+/** The remedy for a request without a response if the port of an http URL speaks TLS, with any certificate. */
+export const tlsRemedy = (url: URL, setting: string): Effect.Effect<string | undefined> =>
+  Effect.flatMap(connect(url, setting), ({ socket }) => handshake(socket, url, setting)).pipe(
+    Effect.match({ onFailure: ({ code }) => code === exitCodes.refused.code, onSuccess: () => true }),
+    Effect.map((speaksTls) =>
+      speaksTls && url.protocol === "http:" ? `The port speaks TLS: try https:// in ${setting}.` : undefined
+    ),
+    Effect.scoped
+  )
 
 /** The handshake, with the authorities that Node trusts. */
 export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<string> => {

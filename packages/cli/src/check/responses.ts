@@ -19,6 +19,7 @@ import { type Fault, type LibraryError, listed } from "../Fault.js"
 import { layerHttp } from "../http.js"
 import { inWords } from "../output.js"
 import type { Settings } from "../settings.js"
+import { tlsRemedy } from "./connection.js"
 import { Failed, failed, inTime } from "./Step.js"
 
 /** A response of the endpoint, as far as it helps to understand an error. */
@@ -76,7 +77,12 @@ export const requestToken = (settings: Settings, attempts: Attempts) =>
     Effect.catchAll((error) =>
       Effect.gen(function*() {
         const { what, ...rest } = ofToken(error, (yield* Ref.get(attempts)).at(-1), settings)
-        return yield* new Failed({ ...rest, what: what + (yield* earlierAttempts(attempts, error)) })
+        const isTransport = error._tag === "TokenRequestError" && error.reason === "Transport"
+        const remedy = isTransport
+          ? yield* tlsRemedy(new URL(settings.authUrl), settings.nameOf("authUrl"))
+          : undefined
+        const shown = remedy === undefined ? rest : { ...rest, remedy }
+        return yield* new Failed({ ...shown, what: what + (yield* earlierAttempts(attempts, error)) })
       })
     )
   )
@@ -178,17 +184,22 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
       Layer.merge(Layer.succeed(AccessTokenProvider.AccessTokenProvider, provider), layerHttp(settings))
     ),
     (call) => inTime(call, () => noResponse("there was no response in time", settings)),
-    Effect.mapError((error) => {
+    Effect.catchAll((error) => {
       if (error._tag === "Failed") return error
-      if (isHttpClientError(error)) return noResponse("there was no response", settings)
+      if (isHttpClientError(error)) {
+        return Effect.flatMap(
+          tlsRemedy(new URL(apiUrl), settings.nameOf("apiUrl")),
+          (remedy) => noResponse("there was no response", settings, remedy)
+        )
+      }
       const { code, message } = settings.explain(error)
       const what = isAccessTokenError(error) ? "the API rejected the token, and there is no other" : "it was not sent"
       return new Failed({ what, remedy: message, code })
     })
   )
 
-const noResponse = (what: string, { nameOf }: Settings) =>
-  failed("noResponse", what, `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
+const noResponse = (what: string, { nameOf }: Settings, remedy?: string) =>
+  failed("noResponse", what, remedy ?? `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
 
 const ofApi = (
   { headers, status }: HttpClientResponse.HttpClientResponse,

@@ -1,5 +1,4 @@
 /** Variables: of the environment and a file, or of a profile alone. */
-import { stat } from "node:fs"
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
@@ -71,13 +70,7 @@ const finder =
 
 /** A `.env` that was not named may be a folder, or a pipe without a writer. */
 const ifFile = (fs: FileSystem.FileSystem, path: string) =>
-  Effect.if(isFile(path), { onTrue: () => fs.readFileString(path), onFalse: () => Effect.succeed("") })
-
-/** As big integers: after a plain `stat` of a pipe, Node 20 resolves links by its numbers and finds no module. */
-const isFile = (path: string): Effect.Effect<boolean> =>
-  Effect.async((resume) => {
-    stat(path, { bigint: true }, (error, info) => resume(Effect.succeed(error === null && info.isFile())))
-  })
+  Effect.flatMap(fs.stat(path), ({ type }) => type === "File" ? fs.readFileString(path) : Effect.succeed(""))
 
 /** Read by Node, which takes a `$` in a value as it is. */
 const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>

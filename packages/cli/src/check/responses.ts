@@ -14,7 +14,6 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import * as Ref from "effect/Ref"
 import { type Fault, type LibraryError, listed } from "../Fault.js"
 import { layerHttp } from "../http.js"
 import { inWords } from "../output.js"
@@ -33,23 +32,17 @@ interface Seen {
 }
 
 /** Every attempt in order; `undefined` for one without a response. */
-export type Attempts = Ref.Ref<ReadonlyArray<Seen | undefined>>
-
-export const noAttempts: Effect.Effect<Attempts> = Ref.make<ReadonlyArray<Seen | undefined>>([])
-
-export const lastResponse = (attempts: Attempts): Effect.Effect<Seen | undefined> =>
-  Effect.map(Ref.get(attempts), (all) => all.filter((seen) => seen !== undefined).at(-1))
+export type Attempts = Array<Seen | undefined>
 
 /** How the attempts before the last one ended, unless it ended in the same way. `error`: that of the last one. */
-export const earlierAttempts = (attempts: Attempts, error?: LibraryError): Effect.Effect<string> =>
-  Effect.map(Ref.get(attempts), (all) => {
-    const names = all.map((seen) =>
-      seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
-    )
-    const isWhole = error?._tag !== "TokenRequestError" && (all.at(-1)?.status ?? 400) < 400
-    const others = [...new Set(names.slice(0, -1))].filter((name) => isWhole || name !== names.at(-1))
-    return others.length === 0 ? "" : `, after ${listed(others)}`
-  })
+export const earlierAttempts = (attempts: Attempts, error?: LibraryError): string => {
+  const names = attempts.map((seen) =>
+    seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
+  )
+  const isWhole = error?._tag !== "TokenRequestError" && (attempts.at(-1)?.status ?? 400) < 400
+  const others = [...new Set(names.slice(0, -1))].filter((name) => isWhole || name !== names.at(-1))
+  return others.length === 0 ? "" : `, after ${listed(others)}`
+}
 
 /** Whether the library accepts these settings and the proxy of the environment. Nothing is sent. */
 export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
@@ -76,13 +69,11 @@ export const requestToken = (settings: Settings, attempts: Attempts) =>
   }).pipe(
     Effect.catchAll((error) =>
       Effect.gen(function*() {
-        const { what, ...rest } = ofToken(error, (yield* Ref.get(attempts)).at(-1), settings)
+        const { code, remedy, what } = ofToken(error, attempts.at(-1), settings)
         const isTransport = error._tag === "TokenRequestError" && error.reason === "Transport"
-        const remedy = isTransport
-          ? yield* tlsRemedy(new URL(settings.authUrl), settings.nameOf("authUrl"))
-          : undefined
-        const shown = remedy === undefined ? rest : { ...rest, remedy }
-        return yield* new Failed({ ...shown, what: what + (yield* earlierAttempts(attempts, error)) })
+        const other = isTransport ? tlsRemedy(new URL(settings.authUrl), settings.nameOf("authUrl")) : Effect.void
+        const earlier = earlierAttempts(attempts, error)
+        return yield* new Failed({ code, what: what + earlier, remedy: (yield* other) ?? remedy })
       })
     )
   )
@@ -93,8 +84,8 @@ const recording = (attempts: Attempts) =>
     Effect.map(
       HttpClient.HttpClient,
       HttpClient.transformResponse(Effect.onExit((exit) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) =>
-          Ref.update(attempts, (all) => [...all, Exit.isSuccess(exit) ? seenIn(exit.value, now) : undefined]))
+        Effect.map(Clock.currentTimeMillis, (now) =>
+          attempts.push(Exit.isSuccess(exit) ? seenIn(exit.value, now) : undefined))
       ))
     )
   )

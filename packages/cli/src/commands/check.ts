@@ -39,19 +39,19 @@ export const run = (given: flags.Values<typeof flags.check>, path: string) =>
 
 const steps = (given: flags.Values<typeof flags.check>, path: string, report: Report) =>
   Effect.gen(function*() {
-    const attempts = yield* responses.noAttempts
+    const attempts: responses.Attempts = []
     // The prompt for the secret is not a step that someone waits for.
     const { settings } = yield* step(report, "configuration", yield* Effect.either(configured(given, path)))
     const authUrl = new URL(settings.authUrl)
     yield* reach(report, authUrl, settings.nameOf("authUrl"))
-    const clock = Effect.flatMap(
-      responses.lastResponse(attempts),
-      (seen) => seen === undefined ? Effect.void : step(report, "clock", responses.compareClocks(seen))
-    )
+    const clock = Effect.suspend(() => {
+      const seen = attempts.filter((seen) => seen !== undefined).at(-1)
+      return seen === undefined ? Effect.void : step(report, "clock", responses.compareClocks(seen))
+    })
     const request = Effect.gen(function*() {
       const { provider, token } = yield* responses.requestToken(settings, attempts)
       const lifetime = output.inWords(token.expiresAt.epochMillis - token.acquiredAt.epochMillis)
-      return { provider, detail: `a token valid for ${lifetime}${yield* responses.earlierAttempts(attempts)}` }
+      return { provider, detail: `a token valid for ${lifetime}${responses.earlierAttempts(attempts)}` }
     })
     const { provider } = yield* Effect.onError(step(report, "token request", request), () => Effect.ignore(clock))
     yield* endCooldown(settings)

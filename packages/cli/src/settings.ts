@@ -55,7 +55,9 @@ export const read = (
   Effect.gen(function*() {
     const needsApi = api === "required"
     const known = yield* variables.read(given, !asks)
-    const prompts = asks && isAttended(yield* Host) ? yield* Effect.promise(() => import("./ask.js")) : undefined
+    const host = yield* Host
+    const { pathOf } = host
+    const prompts = asks && isAttended(host) ? yield* Effect.promise(() => import("./ask.js")) : undefined
     const find = ({ flag, variable }: Exclude<Source, typeof sources.clientSecret>, prompt = "", isOptional = false) =>
       Effect.gen(function*() {
         const found = known.find(variable)
@@ -86,7 +88,7 @@ export const read = (
     const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
     const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
     const clientSecret = yield* secret.read
-    const folder = cacheDir?.value ?? (yield* FileTokenStore.defaultFolder)
+    const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : pathOf(cacheDir.value)
     return {
       authUrl: authUrl.value,
       apiUrl: apiUrl?.value,

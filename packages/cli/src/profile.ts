@@ -20,11 +20,11 @@ const extension = ".env"
 /** Names that stay in the folder. */
 const isName = (name: string): boolean => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name)
 
-const folder: Effect.Effect<string> = Effect.map(Host, ({ homedir, process: { env } }) => {
-  const base = env[process.platform === "win32" ? "LOCALAPPDATA" : "XDG_CONFIG_HOME"] ?? ""
+const folder: Effect.Effect<string> = Effect.map(Host, (host) => {
+  const base = process.platform === "win32" ? host.process.env["LOCALAPPDATA"] : host.process.env["XDG_CONFIG_HOME"]
   // `homedir` throws for a user without an entry in the user database.
-  const home = () => join(Either.getOrElse(Either.try(homedir), () => "/"), ".config")
-  return join(isAbsolute(base) ? base : home(), "store-api")
+  const home = () => join(Either.getOrElse(Either.try(host.homedir), () => "/"), ".config")
+  return join(base !== undefined && isAbsolute(base) ? base : home(), "store-api")
 })
 
 /** The file of a profile. `by`: the flag, the variable or the argument that names it. */

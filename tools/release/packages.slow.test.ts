@@ -2,11 +2,11 @@
  * The packages as users of Effect 3 get them with npm, and their command line. Needs `npm run build`. `npm run effect4`
  * does the same for Effect 4, and with pnpm.
  */
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { consumer, run, runProgram, startEmulator, stop } from "./consumer.mjs"
+import { consumer, installers, run, runProgram, startEmulator, stop } from "./consumer.mjs"
 import { pack } from "./packages.mjs"
 
 const work = mkdtempSync(join(tmpdir(), "packages-"))
@@ -31,7 +31,22 @@ it(
     const output = await runProgram(folder, node, service)
     assert.notInclude(output, service["STORE_API_CLIENT_SECRET"] ?? "?")
 
-    const command = join(folder, "node_modules", ".bin", "store-api")
+    // A command alone is one package of at most 3 MB.
+    const alone = join(work, "alone")
+    for (const name of ["emulator", "cli"]) {
+      mkdirSync(alone)
+      writeFileSync(join(alone, "package.json"), JSON.stringify({ private: true }))
+      const tarball = packages.find((one) => one.name === `@store-api/${name}`)?.tarball ?? name
+      await run(alone, "npm", installers.npm([tarball]))
+      const installed = await run(alone, "npm", ["ls", "--all", "--parseable"])
+      assert.lengthOf(installed.split("\n"), 2, installed)
+      const files = readdirSync(join(alone, "node_modules"), { recursive: true, withFileTypes: true })
+      const sizes = files.map(({ name, parentPath }) => statSync(join(parentPath, name)).size)
+      assert.isBelow(sizes.reduce((sum, size) => sum + size), 3e6)
+      renameSync(alone, join(work, name))
+    }
+
+    const command = join(work, "cli", "node_modules", ".bin", "store-api")
     const token = () => run(folder, command, ["token"], { ...service, STORE_API_TOKEN_FOLDER: join(work, "tokens") })
     const first = await token()
     assert.match(first, /^[\w+/=.~-]{20,}$/)

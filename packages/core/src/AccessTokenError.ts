@@ -38,9 +38,6 @@ export interface OptionNames {
 
 const nameOf = (option: string, names: OptionNames): string => names[option] ?? option
 
-/** Whether another attempt helps, if nothing else changes. If it is useless, the error has no `retryAt`. */
-type Retry = "Helps" | "Possible" | "Useless"
-
 /** The end of a message: the earliest time for another attempt. */
 const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
   Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
@@ -94,11 +91,6 @@ export class TokenExpiredError
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
   }
-
-  /** @internal */
-  get retry(): Retry {
-    return "Helps"
-  }
 }
 
 /**
@@ -139,11 +131,6 @@ export class CredentialsError
   describe(names: OptionNames = {}): string {
     const name = names[this.field] ?? Option.getOrElse(this.variable, () => `The ${this.field}`)
     return `${name} ${this.reason}: correct the client credentials.`
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    return "Useless"
   }
 }
 
@@ -204,12 +191,6 @@ export class TokenRequestError
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
   }
-
-  /** @internal */
-  get retry(): Retry {
-    if (this.reason === "TooLarge") return "Possible"
-    return this.reason === "Transport" || this.reason === "Timeout" ? "Helps" : "Useless"
-  }
 }
 
 /**
@@ -269,39 +250,34 @@ export class TokenRefusedError
   describe(names: OptionNames = {}): string {
     const authUrl = nameOf("authUrl", names)
     const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
-    const checkUrl = `check ${authUrl} and the path of the token endpoint.`
+    const client = "the client id and secret"
+    const permission = "what the client is allowed to do"
+    const parameters = "the parameters of the token request"
+    const path = `${authUrl} and the path of the token endpoint`
+    const code = Option.getOrElse(this.code, () => "")
     const advice = {
       InvalidClient: this.changedByFormDecoding
-        ? "check the client id and secret, which contain characters that servers read differently, such as + or %, " +
-          "unless TokenRequest.clientSecretPost sends them."
-        : "check the client id and secret.",
-      InvalidRequest: Option.match(this.code, {
-        onNone: () => checkUrl,
-        onSome: (code) => {
-          if (/^invalid_(scope|target)$/.test(code)) return "check the parameters of the token request."
-          return /^(unauthorized_client|invalid_grant)$/.test(code)
-            ? "check the client id and secret, and what the client is allowed to do."
-            : `check ${authUrl}, and the parameters of the token request if it has any.`
-        }
-      }),
-      RateLimited: "send fewer requests.",
-      Unavailable: "try again later.",
+        ? `check ${client}, which contain characters that servers read differently, such as + or %, unless ` +
+          "TokenRequest.clientSecretPost sends them"
+        : `check ${client}`,
+      InvalidRequest: code === ""
+        ? `check ${path}`
+        : /^invalid_(scope|target)$/.test(code)
+        ? `check ${parameters}`
+        : /^(unauthorized_client|invalid_grant)$/.test(code)
+        ? `check ${client}, and ${permission}`
+        : `check ${authUrl}, and ${parameters} if it has any`,
+      RateLimited: "send fewer requests",
+      Unavailable: "try again later",
       Other: this.status === 401
-        ? `check ${authUrl}, which leads to a protected API instead of the access-token service.`
+        ? `check ${authUrl}, which leads to a protected API instead of the access-token service`
         : this.status === 404 || this.status === 405
-        ? checkUrl
-        : `check ${authUrl} and what the client is allowed to do.`
+        ? `check ${path}`
+        : `check ${authUrl} and ${permission}`
     }
     return `The token endpoint refused the request (${details.join(", ").replace(/\.?\s*$/, "")}): ${
       advice[this.reason]
-    }` +
-      retryAfter(this.retryAt)
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    if (this.reason === "Other") return "Possible"
-    return this.reason === "RateLimited" || this.reason === "Unavailable" ? "Helps" : "Useless"
+    }.${retryAfter(this.retryAt)}`
   }
 }
 
@@ -338,11 +314,6 @@ export class TokenResponseError
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
     return `The token endpoint returned no usable token (${problems.join("; ")}): ` +
       `check ${nameOf("authUrl", names)}.${retryAfter(this.retryAt)}`
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    return "Possible"
   }
 }
 
@@ -506,7 +477,18 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * @since 1.0.0
  * @category combinators
  */
-export const isTransient = (error: unknown): boolean => isAccessTokenError(error) && error.retry === "Helps"
+export const isTransient = (error: unknown): boolean =>
+  isAccessTokenError(error) && (error._tag === "TokenExpiredError" || transient.includes(reasonOf(error)))
+
+/** Another attempt helps after these reasons, if nothing else changes. */
+const transient: ReadonlyArray<unknown> = ["Transport", "Timeout", "RateLimited", "Unavailable"]
+
+/** Another attempt is useless after these reasons, unless something else changes. */
+const lasting: ReadonlyArray<unknown> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
+
+/** The reason of a request that failed or was refused. Other errors have none. */
+const reasonOf = (error: AccessTokenError) =>
+  error._tag === "TokenRequestError" || error._tag === "TokenRefusedError" ? error.reason : undefined
 
 /**
  * Returns the earliest time for another attempt, by the wall clock, if it is known. None for errors of other families.
@@ -546,7 +528,7 @@ export const withRetryAt: {
   (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
 } = dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
-  const allowed = error.retry === "Useless" ? Option.none() : retryAt
+  const allowed = error._tag === "CredentialsError" || lasting.includes(reasonOf(error)) ? Option.none() : retryAt
   if (Equal.equals(allowed, error.retryAt)) return error
   // The class of the error makes the copy, so it is of the same class.
   return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError

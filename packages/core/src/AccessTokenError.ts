@@ -527,7 +527,7 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
 export const withRetryAt: {
   (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
-} = dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
+} = /* @__PURE__ */ dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
   const allowed = error._tag === "CredentialsError" || lasting.includes(reasonOf(error)) ? Option.none() : retryAt
   if (Equal.equals(allowed, error.retryAt)) return error
   // The class of the error makes the copy, so it is of the same class.

@@ -3,7 +3,7 @@
  *
  * @since 1.0.0
  */
-import * as Brand from "effect/Brand"
+import type * as Brand from "effect/Brand"
 import * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -37,8 +37,6 @@ export interface Options {
  */
 export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials">
 
-const checked = Brand.nominal<ClientCredentials>()
-
 /**
  * Creates credentials. Fails with `CredentialsError` if the id or the secret is empty. Whether all their characters can
  * be sent depends on the `TokenRequest`: that of the specification sends them unencoded, and refuses `&`, control
@@ -58,12 +56,12 @@ const checked = Brand.nominal<ClientCredentials>()
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
-  const { clientId, clientSecret } = options
-  const empty = clientId === "" ? "clientId" : Redacted.value(clientSecret) === "" ? "clientSecret" : undefined
-  return empty === undefined
-    ? Effect.succeed(checked(Data.struct({ clientId, clientSecret })))
-    : Effect.fail(new CredentialsError({ field: empty, reason: "is empty" }))
+export const make = ({ clientId, clientSecret }: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
+  const field = clientId === "" ? "clientId" : Redacted.value(clientSecret) === "" ? "clientSecret" : undefined
+  // Only the type has the brand.
+  return field === undefined
+    ? Effect.succeed(Data.struct({ clientId, clientSecret }) as ClientCredentials)
+    : new CredentialsError({ field, reason: "is empty" })
 }
 
 /**

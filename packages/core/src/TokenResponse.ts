@@ -3,9 +3,7 @@
  *
  * @since 1.0.0
  */
-import * as Arr from "effect/Array"
 import * as Either from "effect/Either"
-import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
@@ -18,7 +16,7 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   return Schema.optionalWith(
     Schema.transform(Schema.Unknown, Schema.OptionFromSelf(Schema.typeSchema(schema)), {
       decode: (value) => decode(value),
-      encode: identity
+      encode: (value) => value
     }),
     { default: () => Option.none() }
   )
@@ -131,7 +129,7 @@ export const decode = (body: string): Either.Either<TokenResponse, TokenResponse
 
 /** The top-level fields of an issue. Never reads its values, one of which may be the token. */
 const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => {
-  if (issue._tag === "Pointer") return [String(Arr.ensure(issue.path)[0])]
-  if (issue._tag === "Composite") return Arr.ensure(issue.issues).flatMap(fieldsAtFault)
+  if (issue._tag === "Pointer") return [String([issue.path].flat()[0])]
+  if (issue._tag === "Composite") return [issue.issues].flat().flatMap(fieldsAtFault)
   return "issue" in issue ? fieldsAtFault(issue.issue) : [""]
 }

@@ -45,7 +45,7 @@ export const clientOf = (given: HttpClient.HttpClient): Effect.Effect<Endpoint["
       (response, request) =>
         withoutRedirects(response).pipe(
           Effect.locally(Headers.currentRedactedNames, everyName),
-          Effect.catchIf(HttpClientError.isHttpClientError, filteredResponse),
+          Effect.catchAll(filteredResponse),
           // A client that follows redirects has sent the credentials elsewhere, and responds with another request.
           Effect.filterOrFail(
             (response) => !isRedirect(response) && response.request.url === request.url,

@@ -3,14 +3,13 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
-import * as Schema from "effect/Schema"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenRefusedError } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
 import type { TokenRequest } from "../../TokenRequest.js"
 import * as sanitise from "./sanitise.js"
 
-const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())
+const parseJson = Option.liftThrowable((body: string): unknown => JSON.parse(body))
 
 /** The names of a code and of a text in the errors of common endpoints. */
 const codes = "error ErrorCode errorCode code errorcode type".split(" ")
@@ -66,7 +65,7 @@ export const refusal = (
   { headers, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "status">,
   body: string | undefined
 ): TokenRefusedError | undefined => {
-  const json = Option.getOrUndefined(decodeJson(body))
+  const json = Option.getOrUndefined(parseJson(body ?? ""))
   const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
   if (status < 400 && (!has("error") || has("access_token"))) return undefined
   const places = placesIn(json)

@@ -142,7 +142,7 @@ export const patterns = {
     "Effect.withSpan($name, undefined, { captureStackTrace: false })",
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
-  "Either.match($either, { onLeft: Effect.fail, onRight: Effect.succeed })": "Effect.fromResult($either)",
+  "TokenResponse.decode(text)": "Effect.fromResult(TokenResponse.decode(text))",
   "HttpApiEndpoint.get($name, $path).addSuccess($schema)": "HttpApiEndpoint.get($name, $path, { success: $schema })",
   "HttpApiEndpoint.post($name, $path).setPayload($payload).addSuccess($schema)":
     "HttpApiEndpoint.post($name, $path, {\npayload: $payload,\nsuccess: $schema\n})",

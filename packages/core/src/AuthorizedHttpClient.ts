@@ -19,8 +19,6 @@ import { type AccessTokenError, ConfigurationError, isTransient } from "./Access
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as attempt from "./internal/client/attempt.js"
-import * as headerValue from "./internal/client/headerValue.js"
-import * as recovery from "./internal/client/recovery.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
@@ -165,13 +163,13 @@ export const withAccessToken: {
     const header = yield* headerName(options)
     const trusted = yield* trustedOrigins.make(options)
     const { current, get, invalidate } = yield* AccessTokenProvider
-    const send = attempt.make(client, {
+    const send = attempt.sending(client, {
       header,
-      headerValue: headerValue.make(options.header?.format),
+      headerValue: attempt.headerValue(options.header?.format),
       token: get,
       trusted
     })
-    const execute = recovery.make(send, {
+    const execute = attempt.recovering(send, {
       header,
       current,
       invalidate,

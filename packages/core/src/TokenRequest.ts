@@ -4,7 +4,6 @@
  *
  * @since 1.0.0
  */
-import * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -95,7 +94,7 @@ export const specification: TokenRequest = {
     Effect.map(
       checked(credentials, [
         ...always,
-        [/&/, "holds &, which separates the fields of the request and cannot be sent raw"],
+        [/&/, "holds &, which cannot be sent raw"],
         [/[^\x20-\x7e]/, "holds a character beyond ASCII, which cannot be sent raw"]
       ]),
       ({ clientId, clientSecret }) =>
@@ -264,9 +263,10 @@ const problemOf = (fields: ReadonlyArray<Field>): string | undefined => {
 }
 
 const post = (body: string): HttpClientRequest.HttpClientRequest =>
-  HttpClientRequest.setBody(
+  HttpClientRequest.bodyUint8Array(
     HttpClientRequest.post(""),
-    HttpBody.uint8Array(new TextEncoder().encode(body), "application/x-www-form-urlencoded")
+    new TextEncoder().encode(body),
+    "application/x-www-form-urlencoded"
   )
 
 /** Control characters (RFC 6749, appendix A), and lone surrogates, for which `encodeURIComponent` throws. */

@@ -15,8 +15,8 @@ export const baseUrl = (
 ): Effect.Effect<URL, ConfigurationError> => {
   const fail = (reason: string) => new ConfigurationError({ option, reason })
   const text = String(value)
-  if (text.trim() === "") return fail("is empty; give it the URL of the service")
-  if (!URL.canParse(text)) return fail("is not a URL; it must start with https:// and a host name")
+  if (text.trim() === "") return fail("is empty")
+  if (!URL.canParse(text)) return fail("is not a URL that starts with https://")
   const url = new URL(text)
   if (url.protocol !== "https:" && url.protocol !== "http:") return fail("must be an https URL")
   if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")

@@ -1,4 +1,4 @@
-/** One request with the token, and its response. */
+/** Sends a request with the token, and repeats it with another token after a 401. */
 import type * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"
@@ -6,10 +6,13 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
-import { type AccessTokenError, UntrustedOriginError } from "../../AccessTokenError.js"
+import { type AccessTokenError, TokenResponseError, UntrustedOriginError } from "../../AccessTokenError.js"
+import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
-import type { HeaderValue } from "./headerValue.js"
+import { sameValue } from "../repeatedToken.js"
 import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
 import { originOf, type TrustedOrigins } from "./trustedOrigins.js"
 
@@ -17,12 +20,12 @@ import { originOf, type TrustedOrigins } from "./trustedOrigins.js"
 export type Failure = AccessTokenError | UntrustedOriginError
 
 /** A request, and the token that was added to it. */
-export interface Sent {
+interface Sent {
   readonly request: HttpClientRequest.HttpClientRequest
   readonly token: AccessToken
 }
 
-export interface Attempt<E> {
+interface Attempt<E> {
   /** Undefined if the request already had the header. */
   readonly sent: Sent | undefined
   readonly response: HttpClientResponse.HttpClientResponse
@@ -31,13 +34,13 @@ export interface Attempt<E> {
 }
 
 /** Sends a request with the token, and passes on the attempt. */
-export type Send<E, R> = <A>(
+type Send<E, R> = <A>(
   request: HttpClientRequest.HttpClientRequest,
   next: (attempt: Attempt<E>) => Effect.Effect<A, E, R>
 ) => Effect.Effect<A, E, R>
 
 /** The token is read only for a request to a trusted origin that does not have the header. */
-export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, headerValue, token, trusted }: {
+export const sending = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, headerValue, token, trusted }: {
   readonly header: string
   readonly headerValue: HeaderValue
   readonly token: Effect.Effect<AccessToken, AccessTokenError>
@@ -74,8 +77,43 @@ export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, h
   })
 }
 
+interface Recovery {
+  readonly header: string
+  readonly retryUnauthorized: Effect.Effect<boolean>
+  readonly invalidate: (token: AccessToken) => Effect.Effect<void>
+  readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
+}
+
+/**
+ * Returns a function that sends a request. After a 401, it invalidates the token and repeats the request once, with
+ * the token that the provider then returns. Fails with the error of the provider if it has none.
+ */
+export const recovering = <E, R>(send: Send<E, R>, { current, header, invalidate, retryUnauthorized }: Recovery) => {
+  const recover = (request: HttpClientRequest.HttpClientRequest, first: Attempt<E>, sent: Sent) =>
+    Effect.gen(function*() {
+      yield* invalidate(sent.token)
+      const cached = Option.flatten(yield* Effect.option(current))
+      // The provider keeps a rejected token if too many tokens were rejected before.
+      const isKept = Option.exists(cached, (cached) => sameValue(cached, sent.token))
+      if (isKept || !isRepeatable(sent) || !(yield* retryUnauthorized)) return yield* result(first, header)
+      // The token request may need the connection that the unread 401 occupies.
+      yield* boundedBody.drain(first.response)
+      return yield* send(request, (repeated) => {
+        const rejected = rejectedOf(repeated)
+        const response = result(repeated, header)
+        return rejected === undefined ? response : Effect.zipRight(invalidate(rejected.token), response)
+      })
+    })
+
+  return (request: HttpClientRequest.HttpClientRequest) =>
+    send(request, (first): Effect.Effect<HttpClientResponse.HttpClientResponse, E, R> => {
+      const rejected = rejectedOf(first)
+      return rejected === undefined ? result(first, header) : recover(request, first, rejected)
+    })
+}
+
 /** Returns the response or fails with the error. Neither contains the header, unless the request already had it. */
-export const result = <E>(
+const result = <E>(
   { error, response, sent }: Attempt<E>,
   header: string
 ): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
@@ -84,7 +122,7 @@ export const result = <E>(
 }
 
 /** Returns what was sent, if the API rejected its token and may accept another one. */
-export const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
+const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
   response.status === 401 && !deniesEveryToken(response) ? sent : undefined
 
 /**
@@ -95,6 +133,36 @@ const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): b
   /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
 
 /** Whether the body can be sent again. A stream cannot, and a raw body may contain one. */
-export const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)
+const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)
 
 const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Array", "FormData"]
+
+type HeaderValue = (token: AccessToken) => Exit.Exit<string, TokenResponseError>
+
+/**
+ * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
+ * header, because a custom `TokenSource` or `format` may return any text.
+ */
+export const headerValue = (
+  format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
+): HeaderValue => {
+  const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
+  const formatted = Option.liftThrowable(format)
+  const create = (accessToken: string) => {
+    if (!isSendable(accessToken)) return unsendable("access_token")
+    const text = Option.getOrUndefined(formatted(accessToken))
+    return isSendable(text) ? Exit.succeed(text) : unsendable("header.format")
+  }
+  return (token) => {
+    const value = values.get(token) ?? create(Redacted.value(token.value))
+    values.set(token, value)
+    return value
+  }
+}
+
+/** Whether the text is a valid header value: printable ASCII without a space at either end (RFC 9110 §5.5). */
+const isSendable = (text: unknown): text is string =>
+  typeof text === "string" && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text)
+
+const unsendable = (path: string) =>
+  Exit.fail(new TokenResponseError({ problems: [{ path, expected: "printable ASCII, to be sent in a header" }] }))

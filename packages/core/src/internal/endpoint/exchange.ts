@@ -7,7 +7,6 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { AccessToken } from "../../AccessToken.js"
@@ -20,9 +19,8 @@ import * as httpErrors from "../httpErrors.js"
 import * as lifetime from "../lifetime.js"
 import * as manualRedirect from "../manualRedirect.js"
 import { monotonicMillis } from "../monotonicMillis.js"
-import { type Attempt, refusal } from "./refusal.js"
+import { type Attempt, fromHttpClientError, refusal } from "./failure.js"
 import * as retryAfter from "./retryAfter.js"
-import { fromHttpClientError } from "./transportError.js"
 
 export interface Endpoint {
   readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
@@ -91,7 +89,7 @@ export const exchange = (
       return yield* withRetryAt(refused, Option.map(wait, (wait) => DateTime.unsafeMake(now + wait)))
     }
     if (text === undefined) return yield* failure("TooLarge")
-    const decoded = yield* Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })
+    const decoded = yield* TokenResponse.decode(text)
     const took = (yield* monotonicMillis) - start
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     // The earlier of two readings, because the wall clock may have been set since.

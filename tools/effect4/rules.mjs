@@ -124,7 +124,6 @@ export const patterns = {
   "cache.get($key)": "Cache.get(cache, $key)",
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
   "Data.struct($fields)": "$fields",
-  "Effect.fiberIdWith((id) => Fiber.interruptAsFork($fiber, id))": "Effect.sync(() => $fiber.interruptUnsafe())",
   // A test clock of Effect 4 does not wait for fibers that have not started.
   "Effect.forkDaemon(Effect.interruptible($effect))": "Effect.forkDetach($effect, { startImmediately: true })",
   "Effect.intoDeferred($deferred)": "Deferred.into($deferred)",

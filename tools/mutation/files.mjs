@@ -97,7 +97,6 @@ export const explanations = {
   "HttpClientRequest.post(\"\")": "the endpoint sets the URL",
   "/insufficient_scope|": "the text in place of a missing header does not match either",
   "\"@store-api/core/AuthorizedHttpClient": "a key only has to be unique",
-  "\"upgrade\"": "only a response of Effect 4 has it",
   "Effect.orElseSucceed(() => true)": "a test of a failed extension notices it, and is left out here",
   "Effect.repeat({ while: (held)": "a test of a failed extension notices it, and is left out here",
   "Effect.sync(() => to(host, user)": "a sentinel whose connection breaks later needs real servers, in a slower test",

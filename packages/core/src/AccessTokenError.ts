@@ -84,7 +84,7 @@ export class TokenExpiredError
     const expired = DateTime.formatIso(this.expiredAt)
     const sentences = {
       Elapsed: `The access token expired at ${expired}: get a new one from AccessTokenProvider.`,
-      ClockMovedBack: "The system clock moved back past the time when the access token was acquired: " +
+      ClockMovedBack: "The system clock moved back since the access token was acquired: " +
         "get a new one from AccessTokenProvider.",
       DeadOnArrival: `The token endpoint returned a token that had already expired at ${expired}: ` +
         "check the system clock and the expires_in of the response."
@@ -184,10 +184,9 @@ export class TokenRequestError
       Timeout: `The token endpoint did not respond in time (${details}): try again later.`,
       Certificate: `The TLS certificate of the token endpoint is not trusted (${details}): ` +
         `check ${authUrl}, the system clock and its certificate authorities.`,
-      Redirect: "The token endpoint redirected the request, and credentials are not sent to another URL: " +
-        `set ${authUrl} to its target.`,
+      Redirect: `The token endpoint redirected the request, which is not followed: set ${authUrl} to its target.`,
       TooLarge: `The response of the token endpoint is too large for a token: check ${authUrl}.`,
-      Closed: "The layer of the access token is closed: keep its scope open while tokens are used."
+      Closed: "The layer of the access token is closed: keep its scope open."
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
   }

@@ -170,7 +170,6 @@ export const withAccessToken: {
       trusted
     })
     const execute = attempt.recovering(send, {
-      header,
       current,
       invalidate,
       retryUnauthorized: Effect.map(RetryUnauthorized, (override) => override ?? options.retryUnauthorized ?? true)
@@ -314,7 +313,7 @@ const plainError = (
   )
 
 const headerName = ({ header }: Options): Effect.Effect<string, ConfigurationError> =>
-  header === undefined || /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(header.name)
+  header === undefined || /^[!#$%&'*+\-.^`|~\w]+$/.test(header.name)
     ? Effect.succeed((header?.name ?? "authorization").toLowerCase())
     : Effect.fail(new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" }))
 

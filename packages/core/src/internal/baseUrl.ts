@@ -3,9 +3,7 @@ import * as Option from "effect/Option"
 import { ConfigurationError } from "../AccessTokenError.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
-export const isLoopback = (url: URL): boolean =>
-  url.hostname === "localhost" || url.hostname.endsWith(".localhost") || url.hostname === "[::1]" ||
-  /^127(\.\d{1,3}){3}$/.test(url.hostname)
+export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
 
 /** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (

@@ -29,8 +29,11 @@ interface Attempt<E> {
   /** Undefined if the request already had the header. */
   readonly sent: Sent | undefined
   readonly response: HttpClientResponse.HttpClientResponse
-  /** Set if the given client fails because of the status, as `filterStatusOk` does. */
-  readonly error: E | undefined
+  /**
+   * The response, or the error of a given client that fails because of the status, as `filterStatusOk` does. Neither
+   * contains the header, unless the request already had it.
+   */
+  readonly result: Effect.Effect<HttpClientResponse.HttpClientResponse, E>
 }
 
 /** Sends a request with the token, and passes on the attempt. */
@@ -65,20 +68,22 @@ export const sending = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header
   }
   // Attaches the token after the `mapRequest` of the given client, and again for each of its retries.
   return Effect.matchEffect(HttpClient.mapRequestEffect(client, attach).execute(request), {
-    onSuccess: (response) => next({ sent, response, error: undefined }),
+    onSuccess: (response) => {
+      const result = Effect.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
+      return next({ sent, response, result })
+    },
     onFailure: (error) => {
+      const result = Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
       const response = httpErrors.statusResponse(error)
-      if (response !== undefined) return next({ sent, response, error })
+      if (response !== undefined) return next({ sent, response, result })
       // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
       const cause = HttpClientError.isHttpClientError(error) ? error.cause : undefined
-      if (cause instanceof UntrustedOriginError) return Effect.fail(cause)
-      return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
+      return cause instanceof UntrustedOriginError ? Effect.fail(cause) : result
     }
   })
 }
 
 interface Recovery {
-  readonly header: string
   readonly retryUnauthorized: Effect.Effect<boolean>
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
@@ -88,37 +93,27 @@ interface Recovery {
  * Returns a function that sends a request. After a 401, it invalidates the token and repeats the request once, with
  * the token that the provider then returns. Fails with the error of the provider if it has none.
  */
-export const recovering = <E, R>(send: Send<E, R>, { current, header, invalidate, retryUnauthorized }: Recovery) => {
+export const recovering = <E, R>(send: Send<E, R>, { current, invalidate, retryUnauthorized }: Recovery) => {
   const recover = (request: HttpClientRequest.HttpClientRequest, first: Attempt<E>, sent: Sent) =>
     Effect.gen(function*() {
       yield* invalidate(sent.token)
       const cached = Option.flatten(yield* Effect.option(current))
       // The provider keeps a rejected token if too many tokens were rejected before.
       const isKept = Option.exists(cached, (cached) => sameValue(cached, sent.token))
-      if (isKept || !isRepeatable(sent) || !(yield* retryUnauthorized)) return yield* result(first, header)
+      if (isKept || !isRepeatable(sent) || !(yield* retryUnauthorized)) return yield* first.result
       // The token request may need the connection that the unread 401 occupies.
       yield* boundedBody.drain(first.response)
       return yield* send(request, (repeated) => {
         const rejected = rejectedOf(repeated)
-        const response = result(repeated, header)
-        return rejected === undefined ? response : Effect.zipRight(invalidate(rejected.token), response)
+        return rejected === undefined ? repeated.result : Effect.zipRight(invalidate(rejected.token), repeated.result)
       })
     })
 
   return (request: HttpClientRequest.HttpClientRequest) =>
     send(request, (first): Effect.Effect<HttpClientResponse.HttpClientResponse, E, R> => {
       const rejected = rejectedOf(first)
-      return rejected === undefined ? result(first, header) : recover(request, first, rejected)
+      return rejected === undefined ? first.result : recover(request, first, rejected)
     })
-}
-
-/** Returns the response or fails with the error. Neither contains the header, unless the request already had it. */
-const result = <E>(
-  { error, response, sent }: Attempt<E>,
-  header: string
-): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
-  if (error !== undefined) return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
-  return Effect.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
 }
 
 /** Returns what was sent, if the API rejected its token and may accept another one. */

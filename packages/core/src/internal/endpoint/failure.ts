@@ -107,7 +107,7 @@ export const fromHttpClientError = (error: HttpClientError.HttpClientError): Tok
   })
 }
 
-const certificateCode = /CERT|ISSUER|CRL_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
+const certificateCode = /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
 
 interface Fault {
   readonly [property: string]: unknown

@@ -61,7 +61,7 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
         Effect.interruptible,
         // Without effect if the acquisition has already landed with a failure.
         Effect.catchAllCause((cause) => land(acquisition, Exit.failCause(cause))),
-        Effect.ensuring(Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id))),
+        Effect.ensuring(Fiber.interruptFork(fiber)),
         Effect.uninterruptible
       )
 

@@ -167,8 +167,6 @@ export const patterns = {
   "Schema.Literal($a, $$more)": ({ more }) =>
     more.length === 0 ? "Schema.Literal($a)" : "Schema.Literals([$a, $$more])",
   "Schema.NonNegativeInt": "Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))",
-  "Schema.String.pipe(Schema.maxLength($n), Schema.pattern($regex))":
-    "Schema.String.check(Schema.isMaxLength($n), Schema.isPattern($regex))",
   "Schema.String.pipe(Schema.pattern($regex))": "Schema.String.check(Schema.isPattern($regex))",
   "Schema.String.pipe(Schema.pattern($regex), Schema.compose(Schema.NumberFromString), Schema.finite())":
     "Schema.String.check(Schema.isPattern($regex)).pipe(Schema.decodeTo(Schema.FiniteFromString))",

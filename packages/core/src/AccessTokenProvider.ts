@@ -313,18 +313,15 @@ const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus
 /** Logs the failure of a renewal, because callers of `get` do not see it. Callers get any other failure. */
 const report = ({ acquisition, failure, held }: tokenState.Landed): Effect.Effect<void> => {
   if (failure === undefined) {
-    return Effect.logDebug("Access token acquired").pipe(
-      Effect.annotateLogs("expiresAt", DateTime.formatIso(held.token.expiresAt))
-    )
+    const line = Effect.logDebug("Access token acquired")
+    return Effect.annotateLogs(line, { expiresAt: DateTime.formatIso(held.token.expiresAt) })
   }
   const { isRenewal, replacing } = acquisition
   if (!isRenewal || replacing === undefined) return Effect.void
   const warning = held === undefined
-    ? "Access token renewal failed, and the cached token is not valid any more"
-    : "Access token renewal failed; the cached token is served until it expires"
-  return Effect.logWarning(warning).pipe(
-    Effect.annotateLogs({ expiresAt: DateTime.formatIso(replacing.expiresAt), ...failure })
-  )
+    ? Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")
+    : Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
+  return Effect.annotateLogs(warning, { expiresAt: DateTime.formatIso(replacing.expiresAt), ...failure })
 }
 
 /**

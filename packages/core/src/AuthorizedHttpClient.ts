@@ -315,7 +315,7 @@ const plainError = (
 const headerName = ({ header }: Options): Effect.Effect<string, ConfigurationError> =>
   header === undefined || /^[!#$%&'*+\-.^`|~\w]+$/.test(header.name)
     ? Effect.succeed((header?.name ?? "authorization").toLowerCase())
-    : Effect.fail(new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" }))
+    : new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" })
 
 /**
  * Redacts a custom header in logs and spans, and stops `fetch` from following redirects with it. `Authorization` needs

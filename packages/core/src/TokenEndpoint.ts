@@ -166,7 +166,7 @@ const unusable = (option: string, reason: string) => new ConfigurationError({ op
 /** In milliseconds. */
 const positive = (option: string, duration: Duration.DurationInput): Effect.Effect<number, ConfigurationError> => {
   const millis = Duration.toMillis(duration)
-  return millis > 0 ? Effect.succeed(millis) : unusable(option, "must be greater than zero")
+  return millis > 0 ? Effect.succeed(millis) : new ConfigurationError({ option, reason: "must be greater than zero" })
 }
 
 /**
@@ -228,7 +228,8 @@ const isWorthRetrying = (error: AccessTokenError): boolean =>
 
 /** The delay before the next attempt in whole milliseconds: that of `Retry-After`, if it is longer. */
 const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
-  Effect.zipWith(Random.next, Clock.currentTimeMillis, (chance, now) => {
-    const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(backoff.pause(retryDelays, attempts, chance), retryAfter)
-  })
+  Effect.zipWith(
+    Random.next,
+    Clock.currentTimeMillis,
+    (chance, now) => Math.max(backoff.pause(retryDelays, attempts, chance), backoff.untilRetry(error, now))
+  )

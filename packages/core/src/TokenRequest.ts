@@ -290,7 +290,7 @@ const checked = (
     const found = rules.find(([pattern]) => pattern.test(value))
     if (found !== undefined) {
       const variable = Option.fromNullable(variablesOf.get(credentials)?.[field])
-      return Effect.fail(new CredentialsError({ field, reason: found[1], variable }))
+      return new CredentialsError({ field, reason: found[1], variable })
     }
   }
   return Effect.succeed(credentials)

@@ -55,7 +55,7 @@ export const sending = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header
   const attach = (original: HttpClientRequest.HttpClientRequest): Effect.Effect<typeof original, Failure> => {
     const request = trusted.resolve(original)
     if (request === undefined) {
-      return Effect.fail(new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins }))
+      return new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins })
     }
     if (request.headers[header] !== undefined) {
       sent = undefined

@@ -1,7 +1,7 @@
 /** The options of the provider, the margins of a token and the lengths of cooldowns, in milliseconds. */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as backoff from "../backoff.js"
-import { leewayOf } from "../lifetime.js"
+import { leewayOf, wholeMillis } from "../lifetime.js"
 import { longestAhead } from "../repeatedToken.js"
 
 /** The options of the provider in whole milliseconds, within their limits. */
@@ -33,9 +33,6 @@ export const make = (options: {
     cooldownMax
   }
 }
-
-/** Whole milliseconds, as the wall clock counts. */
-const wholeMillis = (duration: Duration.DurationInput): number => Math.max(Math.ceil(Duration.toMillis(duration)), 0)
 
 /** When less than `refreshAhead` is left, a renewal starts. When less than `leeway` is left, callers wait for it. */
 export interface Margins {

@@ -11,6 +11,7 @@ import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import { untilRetry } from "../backoff.js"
 import { sameValue } from "../repeatedToken.js"
 import { expiredError, type Held, hold, isValid, longestWait, stateOf } from "./heldToken.js"
 import { elapsed, type Instant } from "./instant.js"
@@ -243,7 +244,7 @@ const failed = (
     failures,
     isRefusal: isRefusal(error),
     isRenewal: acquisition.isRenewal,
-    retryAfter: Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall }),
+    retryAfter: untilRetry(error, now.wall),
     chance
   })
   const begun = { ...lengths, since: now, error }

@@ -13,7 +13,7 @@ const parts = {
     "AccessTokenError internal/described": "AccessTokenError",
     "AccessTokenMetrics": "provider/metrics",
     "AccessToken": "AccessToken",
-    "ClientCredentials": "endpoint/ClientCredentials endpoint/TokenRequest",
+    "ClientCredentials internal/credentials": "endpoint/ClientCredentials endpoint/TokenRequest",
     "TokenRequest": "endpoint/TokenRequest endpoint/failures",
     "TokenResponse": "endpoint/TokenResponse",
     "TokenSource": "StoreAuth",

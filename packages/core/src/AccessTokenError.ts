@@ -269,7 +269,7 @@ export class TokenRefusedError
       RateLimited: "send fewer requests",
       Unavailable: "try again later",
       Other: this.status === 401
-        ? `check ${authUrl}, which leads to a protected API instead of the access-token service`
+        ? `check ${authUrl}, which leads to a protected API`
         : this.status === 404 || this.status === 405
         ? `check ${path}`
         : `check ${authUrl} and ${permission}`

@@ -312,9 +312,9 @@ const plainError = (
     error
   )
 
-const headerName = ({ header }: Options): Effect.Effect<string, ConfigurationError> =>
-  header === undefined || /^[!#$%&'*+\-.^`|~\w]+$/.test(header.name)
-    ? Effect.succeed((header?.name ?? "authorization").toLowerCase())
+const headerName = ({ header = { name: "authorization" } }: Options): Effect.Effect<string, ConfigurationError> =>
+  /^[!#$%&'*+\-.^`|~\w]+$/.test(header.name)
+    ? Effect.succeed(header.name.toLowerCase())
     : new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" })
 
 /**

@@ -8,9 +8,9 @@ import * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
-import { variablesOf } from "./internal/variablesOf.js"
+import { checked, variablesOf } from "./internal/credentials.js"
 
 /**
  * An unchecked id and secret (the specification, "Token request").
@@ -56,13 +56,12 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  * @since 1.0.0
  * @category constructors
  */
-export const make = ({ clientId, clientSecret }: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
-  const field = clientId === "" ? "clientId" : Redacted.value(clientSecret) === "" ? "clientSecret" : undefined
-  // Only the type has the brand.
-  return field === undefined
-    ? Effect.succeed(Data.struct({ clientId, clientSecret }) as ClientCredentials)
-    : new CredentialsError({ field, reason: "is empty" })
-}
+export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
+  Effect.map(
+    checked(options, [[/^$/, "is empty"]]),
+    // Only the type has the brand.
+    ({ clientId, clientSecret }) => Data.struct({ clientId, clientSecret }) as ClientCredentials
+  )
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the

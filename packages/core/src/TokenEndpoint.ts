@@ -123,7 +123,7 @@ export const make = (
     const deadline = yield* positive("deadline", options.deadline ?? "30 seconds")
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
-      return yield* unusable("maxResponseBytes", "must be a whole number of bytes, at least 1")
+      return yield* unusable("maxResponseBytes", "must be a whole number from 1")
     }
     const client = yield* clientOf(yield* HttpClient.HttpClient)
     const endpoint = { client, url, request, attemptTimeout, maxLife, maxResponseBytes }

@@ -6,13 +6,12 @@
  */
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
-import { CredentialsError } from "./AccessTokenError.js"
+import type { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
+import { checked, type Rule } from "./internal/credentials.js"
 import { maxLife } from "./internal/lifetime.js"
-import { variablesOf } from "./internal/variablesOf.js"
 
 /**
  * A way to request tokens. Use one of the constants and functions of this module.
@@ -277,21 +276,3 @@ const always: ReadonlyArray<Rule> = [
   [/[\r\n]$/, "ends with a line break, which cannot be sent"],
   [unusable, "holds a control character, which cannot be sent"]
 ]
-
-type Rule = readonly [pattern: RegExp, reason: string]
-
-/** Returns the credentials if no rule forbids one of them. */
-const checked = (
-  credentials: ClientCredentials,
-  rules: ReadonlyArray<Rule>
-): Effect.Effect<ClientCredentials, CredentialsError> => {
-  const { clientId, clientSecret } = credentials
-  for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
-    const found = rules.find(([pattern]) => pattern.test(value))
-    if (found !== undefined) {
-      const variable = Option.fromNullable(variablesOf.get(credentials)?.[field])
-      return new CredentialsError({ field, reason: found[1], variable })
-    }
-  }
-  return Effect.succeed(credentials)
-}

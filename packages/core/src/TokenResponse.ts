@@ -27,7 +27,7 @@ const BearerValue = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,16384}$/))
 
 /** Any printable text but the types that need a proof beside the token. Some endpoints have another name for bearer. */
 const TokenType = Schema.Union(
-  Schema.String.pipe(Schema.pattern(/^(?! *(dpop|mac|pop) *$)[\x20-\x7e]*$/i)),
+  Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-\x7e]*$/i)),
   Schema.transform(Schema.Null, Schema.String, { decode: () => "bearer", encode: () => null })
 )
 

@@ -9,7 +9,7 @@ export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(
 export const baseUrl = (
   option: string,
   value: string | URL,
-  allowInsecure: boolean
+  allowInsecure: boolean | undefined
 ): Effect.Effect<URL, ConfigurationError> => {
   const fail = (reason: string) => new ConfigurationError({ option, reason })
   const text = String(value)
@@ -20,7 +20,7 @@ export const baseUrl = (
   if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
-  return url.protocol === "https:" || allowInsecure || isLoopback(url)
+  return url.protocol === "https:" || allowInsecure === true || isLoopback(url)
     ? Effect.succeed(url)
     : new ConfigurationError({
       option,
@@ -36,7 +36,7 @@ export const endpointUrl = (options: {
   readonly allowInsecure?: boolean | undefined
 }): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
-    const { href, pathname } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
+    const { href, pathname } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure)
     const given = options.path ?? "/v1/oauth/accesstoken"
     if (given === "") return href
     if (typeof given !== "string" || /[^!-~]|[?#]|:\/\//.test(given)) {

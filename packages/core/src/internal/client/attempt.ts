@@ -160,4 +160,4 @@ const isSendable = (text: unknown): text is string =>
   typeof text === "string" && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text)
 
 const unsendable = (path: string) =>
-  Exit.fail(new TokenResponseError({ problems: [{ path, expected: "printable ASCII, to be sent in a header" }] }))
+  Exit.fail(new TokenResponseError({ problems: [{ path, expected: "printable ASCII" }] }))

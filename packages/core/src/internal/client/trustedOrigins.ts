@@ -19,7 +19,7 @@ export const make = (options: {
   readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
 }): Effect.Effect<TrustedOrigins, ConfigurationError> =>
   Effect.gen(function*() {
-    const allowInsecure = options.allowInsecure ?? false
+    const { allowInsecure } = options
     const api = yield* baseUrl("apiUrl", options.apiUrl, allowInsecure)
     const others = yield* Effect.forEach(
       options.trustedOrigins ?? [],

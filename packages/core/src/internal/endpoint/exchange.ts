@@ -94,12 +94,13 @@ export const exchange = (
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     // The earlier of two readings, because the wall clock may have been set since.
     const sentAt = Math.min(before, Math.ceil(now - took))
-    if (sentAt + life > now) return tokenOf(decoded, sentAt, sentAt + life)
+    const token = tokenOf(decoded, sentAt, sentAt + life)
+    if (sentAt + life > now) return token
     // The machine slept, or its clock was set forward: another request returns a token that is valid.
     if (took < life) return yield* failure("Timeout")
     return yield* new TokenExpiredError({
       reason: "DeadOnArrival",
-      expiredAt: DateTime.unsafeMake(sentAt + life),
+      expiredAt: token.expiresAt,
       checkedAt: DateTime.unsafeMake(now)
     })
   }).pipe(

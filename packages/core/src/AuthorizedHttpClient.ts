@@ -162,18 +162,15 @@ export const withAccessToken: {
   Effect.gen(function*() {
     const header = yield* headerName(options)
     const trusted = yield* trustedOrigins.make(options)
-    const { current, get, invalidate } = yield* AccessTokenProvider
+    const provider = yield* AccessTokenProvider
     const send = attempt.sending(client, {
       header,
       headerValue: attempt.headerValue(options.header?.format),
-      token: get,
+      token: provider.get,
       trusted
     })
-    const execute = attempt.recovering(send, {
-      current,
-      invalidate,
-      retryUnauthorized: Effect.map(RetryUnauthorized, (override) => override ?? options.retryUnauthorized ?? true)
-    })
+    const retryUnauthorized = Effect.map(RetryUnauthorized, (own) => own ?? options.retryUnauthorized ?? true)
+    const execute = attempt.recovering(send, provider, retryUnauthorized)
     const protect = header === "authorization" ? identity : yield* protectCustomHeader(header)
     return HttpClient.makeWith<E | attempt.Failure, R, E | attempt.Failure, R>(
       Effect.flatMap((request) => protect(execute(request))),

@@ -23,7 +23,7 @@ import {
 } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
-import { endpointUrl } from "./internal/baseUrl.js"
+import { endpointUrl, unusable } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { longestLife } from "./internal/lifetime.js"
@@ -161,8 +161,6 @@ export const layer = (
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, HttpClient.HttpClient> =>
   Layer.effect(TokenSource.TokenSource, make(options))
 
-const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
-
 /** In milliseconds. */
 const positive = (option: string, duration: Duration.DurationInput): Effect.Effect<number, ConfigurationError> => {
   const millis = Duration.toMillis(duration)
@@ -218,7 +216,7 @@ const acquisition = (
 const isOfCredentials = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
   (error.reason === "InvalidClient" || error.status === 401 ||
-    Option.exists(error.code, (code) => code === "unauthorized_client" || code === "invalid_grant"))
+    Option.exists(error.code, (code) => /^(unauthorized_client|invalid_grant)$/.test(code)))
 
 /** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>

@@ -5,13 +5,15 @@ import { ConfigurationError } from "../AccessTokenError.js"
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
 export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
 
+export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
+
 /** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (
   option: string,
   value: string | URL,
   allowInsecure: boolean | undefined
 ): Effect.Effect<URL, ConfigurationError> => {
-  const fail = (reason: string) => new ConfigurationError({ option, reason })
+  const fail = (reason: string) => unusable(option, reason)
   const text = String(value)
   if (text.trim() === "") return fail("is empty")
   if (!URL.canParse(text)) return fail("is not a URL that starts with https://")
@@ -40,13 +42,13 @@ export const endpointUrl = (options: {
     const given = options.path ?? "/v1/oauth/accesstoken"
     if (given === "") return href
     if (typeof given !== "string" || /[^!-~]|[?#]|:\/\//.test(given)) {
-      return yield* new ConfigurationError({ option: "path", reason: "must be a path, without a query or a fragment" })
+      return yield* unusable("path", "must be a path, without a query or a fragment")
     }
     const path = `/${given.replace(/^\/+/, "")}`
     const end = withoutSlashes(path)
     // A common mistake, which would look like a refusal.
     if (end !== "" && withoutSlashes(pathname).endsWith(end)) {
-      return yield* new ConfigurationError({ option: "authUrl", reason: `must be the base URL, without ${path}` })
+      return yield* unusable("authUrl", `must be the base URL, without ${path}`)
     }
     return withoutSlashes(href) + path
   })

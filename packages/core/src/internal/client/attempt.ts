@@ -83,8 +83,7 @@ export const sending = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header
   })
 }
 
-interface Recovery {
-  readonly retryUnauthorized: Effect.Effect<boolean>
+interface Provider {
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
 }
@@ -93,7 +92,11 @@ interface Recovery {
  * Returns a function that sends a request. After a 401, it invalidates the token and repeats the request once, with
  * the token that the provider then returns. Fails with the error of the provider if it has none.
  */
-export const recovering = <E, R>(send: Send<E, R>, { current, invalidate, retryUnauthorized }: Recovery) => {
+export const recovering = <E, R>(
+  send: Send<E, R>,
+  { current, invalidate }: Provider,
+  retryUnauthorized: Effect.Effect<boolean>
+) => {
   const recover = (request: HttpClientRequest.HttpClientRequest, first: Attempt<E>, sent: Sent) =>
     Effect.gen(function*() {
       yield* invalidate(sent.token)

@@ -1,8 +1,8 @@
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
-import { ConfigurationError, UntrustedOriginError } from "../../AccessTokenError.js"
-import { baseUrl } from "../baseUrl.js"
+import { type ConfigurationError, UntrustedOriginError } from "../../AccessTokenError.js"
+import { baseUrl, unusable } from "../baseUrl.js"
 import * as httpErrors from "../httpErrors.js"
 import * as manualRedirect from "../manualRedirect.js"
 
@@ -26,7 +26,7 @@ export const make = (options: {
       (origin) => baseUrl("trustedOrigins", origin, allowInsecure)
     )
     if (others.some(({ pathname }) => pathname !== "/")) {
-      return yield* new ConfigurationError({ option: "trustedOrigins", reason: "must hold origins, without a path" })
+      return yield* unusable("trustedOrigins", "must hold origins, without a path")
     }
     const origins = [api, ...others].map(({ origin }) => origin)
     return {

@@ -24,7 +24,8 @@ const withToken = new Set<() => void>()
  */
 export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
-    const count: Count = (counter, key, value, by = 1) => Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
+    const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
+      Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
     let expiry = 0
     const showExpiry = () => metrics.expiry.unsafeUpdate(expiry, labels)
     /** No token is cached. Providers with the same labels share the gauge, so the others set theirs again. */
@@ -34,7 +35,10 @@ export const make = (now: () => Instant) =>
       for (const show of [showExpiry, ...withToken]) show()
     }
 
-    createCounters(count)
+    // Creates all counters with 0, because `increase` of Prometheus does not count the first value of a series.
+    for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
+    for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
+    for (const cause of ["Failure", "NoProgress"]) count(metrics.cooldowns, "cause", cause, 0)
     metrics.callersJoined.unsafeValue(labels)
     metrics.acquisitionDuration.unsafeValue(labels)
     metrics.expiry.unsafeValue(labels)
@@ -62,12 +66,3 @@ export const make = (now: () => Instant) =>
       }
     }
   })
-
-type Count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by?: number) => void
-
-/** Creates all counters with 0, because `increase` of Prometheus does not count the first value of a series. */
-const createCounters = (count: Count) => {
-  for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
-  for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
-  for (const cause of ["Failure", "NoProgress"]) count(metrics.cooldowns, "cause", cause, 0)
-}

@@ -56,12 +56,11 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
-  Effect.map(
-    checked(options, [[/^$/, "is empty"]]),
-    // Only the type has the brand.
-    ({ clientId, clientSecret }) => Data.struct({ clientId, clientSecret }) as ClientCredentials
-  )
+export const make = ({ clientId, clientSecret }: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
+  // Only the type has the brand.
+  const credentials = Data.struct({ clientId, clientSecret }) as ClientCredentials
+  return checked(credentials, [[/^$/, "is empty"]])
+}
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the

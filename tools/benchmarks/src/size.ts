@@ -33,7 +33,7 @@ const limits = [
     6655,
     `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`
   ],
-  ["StoreAuth.layer", 14_090, `export { layer } from "${core}/StoreAuth"`],
+  ["StoreAuth.layer", 14_115, `export { layer } from "${core}/StoreAuth"`],
   [
     "SharedTokenSource and TokenStore",
     4920,

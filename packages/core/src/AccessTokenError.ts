@@ -38,9 +38,6 @@ export interface OptionNames {
 
 const nameOf = (option: string, names: OptionNames): string => names[option] ?? option
 
-/** Whether another attempt helps, if nothing else changes. If it is useless, the error has no `retryAt`. */
-type Retry = "Helps" | "Possible" | "Useless"
-
 /** The end of a message: the earliest time for another attempt. */
 const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
   Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
@@ -87,17 +84,12 @@ export class TokenExpiredError
     const expired = DateTime.formatIso(this.expiredAt)
     const sentences = {
       Elapsed: `The access token expired at ${expired}: get a new one from AccessTokenProvider.`,
-      ClockMovedBack: "The system clock moved back past the time when the access token was acquired: " +
+      ClockMovedBack: "The system clock moved back since the access token was acquired: " +
         "get a new one from AccessTokenProvider.",
       DeadOnArrival: `The token endpoint returned a token that had already expired at ${expired}: ` +
         "check the system clock and the expires_in of the response."
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    return "Helps"
   }
 }
 
@@ -139,11 +131,6 @@ export class CredentialsError
   describe(names: OptionNames = {}): string {
     const name = names[this.field] ?? Option.getOrElse(this.variable, () => `The ${this.field}`)
     return `${name} ${this.reason}: correct the client credentials.`
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    return "Useless"
   }
 }
 
@@ -197,18 +184,11 @@ export class TokenRequestError
       Timeout: `The token endpoint did not respond in time (${details}): try again later.`,
       Certificate: `The TLS certificate of the token endpoint is not trusted (${details}): ` +
         `check ${authUrl}, the system clock and its certificate authorities.`,
-      Redirect: "The token endpoint redirected the request, and credentials are not sent to another URL: " +
-        `set ${authUrl} to its target.`,
+      Redirect: `The token endpoint redirected the request, which is not followed: set ${authUrl} to its target.`,
       TooLarge: `The response of the token endpoint is too large for a token: check ${authUrl}.`,
-      Closed: "The layer of the access token is closed: keep its scope open while tokens are used."
+      Closed: "The layer of the access token is closed: keep its scope open."
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    if (this.reason === "TooLarge") return "Possible"
-    return this.reason === "Transport" || this.reason === "Timeout" ? "Helps" : "Useless"
   }
 }
 
@@ -269,39 +249,34 @@ export class TokenRefusedError
   describe(names: OptionNames = {}): string {
     const authUrl = nameOf("authUrl", names)
     const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
-    const checkUrl = `check ${authUrl} and the path of the token endpoint.`
+    const client = "the client id and secret"
+    const permission = "what the client is allowed to do"
+    const parameters = "the parameters of the token request"
+    const path = `${authUrl} and the path of the token endpoint`
+    const code = Option.getOrElse(this.code, () => "")
     const advice = {
       InvalidClient: this.changedByFormDecoding
-        ? "check the client id and secret, which contain characters that servers read differently, such as + or %, " +
-          "unless TokenRequest.clientSecretPost sends them."
-        : "check the client id and secret.",
-      InvalidRequest: Option.match(this.code, {
-        onNone: () => checkUrl,
-        onSome: (code) => {
-          if (/^invalid_(scope|target)$/.test(code)) return "check the parameters of the token request."
-          return /^(unauthorized_client|invalid_grant)$/.test(code)
-            ? "check the client id and secret, and what the client is allowed to do."
-            : `check ${authUrl}, and the parameters of the token request if it has any.`
-        }
-      }),
-      RateLimited: "send fewer requests.",
-      Unavailable: "try again later.",
+        ? `check ${client}, which contain characters that servers read differently, such as + or %, unless ` +
+          "TokenRequest.clientSecretPost sends them"
+        : `check ${client}`,
+      InvalidRequest: code === ""
+        ? `check ${path}`
+        : /^invalid_(scope|target)$/.test(code)
+        ? `check ${parameters}`
+        : /^(unauthorized_client|invalid_grant)$/.test(code)
+        ? `check ${client}, and ${permission}`
+        : `check ${authUrl}, and ${parameters} if it has any`,
+      RateLimited: "send fewer requests",
+      Unavailable: "try again later",
       Other: this.status === 401
-        ? `check ${authUrl}, which leads to a protected API instead of the access-token service.`
+        ? `check ${authUrl}, which leads to a protected API`
         : this.status === 404 || this.status === 405
-        ? checkUrl
-        : `check ${authUrl} and what the client is allowed to do.`
+        ? `check ${path}`
+        : `check ${authUrl} and ${permission}`
     }
     return `The token endpoint refused the request (${details.join(", ").replace(/\.?\s*$/, "")}): ${
       advice[this.reason]
-    }` +
-      retryAfter(this.retryAt)
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    if (this.reason === "Other") return "Possible"
-    return this.reason === "RateLimited" || this.reason === "Unavailable" ? "Helps" : "Useless"
+    }.${retryAfter(this.retryAt)}`
   }
 }
 
@@ -338,11 +313,6 @@ export class TokenResponseError
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
     return `The token endpoint returned no usable token (${problems.join("; ")}): ` +
       `check ${nameOf("authUrl", names)}.${retryAfter(this.retryAt)}`
-  }
-
-  /** @internal */
-  get retry(): Retry {
-    return "Possible"
   }
 }
 
@@ -506,7 +476,18 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * @since 1.0.0
  * @category combinators
  */
-export const isTransient = (error: unknown): boolean => isAccessTokenError(error) && error.retry === "Helps"
+export const isTransient = (error: unknown): boolean =>
+  isAccessTokenError(error) && (error._tag === "TokenExpiredError" || transient.includes(reasonOf(error)))
+
+/** Another attempt helps after these reasons, if nothing else changes. */
+const transient: ReadonlyArray<unknown> = ["Transport", "Timeout", "RateLimited", "Unavailable"]
+
+/** Another attempt is useless after these reasons, unless something else changes. */
+const lasting: ReadonlyArray<unknown> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
+
+/** The reason of a request that failed or was refused. Other errors have none. */
+const reasonOf = (error: AccessTokenError) =>
+  error._tag === "TokenRequestError" || error._tag === "TokenRefusedError" ? error.reason : undefined
 
 /**
  * Returns the earliest time for another attempt, by the wall clock, if it is known. None for errors of other families.
@@ -545,8 +526,8 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
 export const withRetryAt: {
   (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
-} = dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
-  const allowed = error.retry === "Useless" ? Option.none() : retryAt
+} = /* @__PURE__ */ dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
+  const allowed = error._tag === "CredentialsError" || lasting.includes(reasonOf(error)) ? Option.none() : retryAt
   if (Equal.equals(allowed, error.retryAt)) return error
   // The class of the error makes the copy, so it is of the same class.
   return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError

@@ -67,7 +67,7 @@ export const acquisitionDuration: Metric.Metric.Histogram<number> = Metric.histo
  * @category metrics
  */
 export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("store_api_token_callers_joined", {
-  description: "Callers that waited for an acquisition that another caller had started",
+  description: "Callers that joined an acquisition in flight",
   incremental: true
 })
 
@@ -107,7 +107,7 @@ export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_a
  * @category metrics
  */
 export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_api_token_cooldowns", {
-  description: "Cooldowns after a failure, or after a renewal without progress",
+  description: "Cooldowns, by cause",
   incremental: true
 })
 
@@ -132,5 +132,5 @@ export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_ap
  * @category metrics
  */
 export const expiry: Metric.Metric.Gauge<number> = Metric.gauge("store_api_token_expiry_timestamp_seconds", {
-  description: "When the cached token expires, in seconds since the epoch, or 0 without a token"
+  description: "Expiry of the cached token, in seconds since the epoch, or 0"
 }).pipe(Metric.tagged("unit", "s"))

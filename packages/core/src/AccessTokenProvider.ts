@@ -4,7 +4,6 @@
  *
  * @since 1.0.0
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
@@ -204,7 +203,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           // Updates the metrics first, so that callers see them updated. Completes the callers even if that throws.
           yield* Effect.ensuring(
             Effect.sync(() => measure.landed(landed)),
-            Deferred.done(acquisition.done, Exit.asVoid(landed.exit))
+            Deferred.done(acquisition.done, landed.exit)
           )
           yield* report(landed)
         })
@@ -306,34 +305,24 @@ const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus
   const cooldown = tokenState.currentCooldown(state, now)
   return {
     state: isClosed ? "Closed" : held === undefined ? "Empty" : stateOf(held, now),
-    expiresAt: Option.map(Option.fromNullable(held), ({ token }) => token.expiresAt),
+    expiresAt: Option.fromNullable(held?.token.expiresAt),
     acquiring: acquisition !== undefined,
     cooldown: Option.map(Option.fromNullable(cooldown), ({ error, until }) => ({ until, error: error._tag }))
   }
 }
 
 /** Logs the failure of a renewal, because callers of `get` do not see it. Callers get any other failure. */
-const report = ({ acquisition, exit, hasValidToken }: tokenState.Landed): Effect.Effect<void> => {
-  if (Exit.isSuccess(exit)) {
-    return Effect.logDebug("Access token acquired").pipe(
-      Effect.annotateLogs("expiresAt", DateTime.formatIso(exit.value.token.expiresAt))
-    )
+const report = ({ acquisition, failure, held }: tokenState.Landed): Effect.Effect<void> => {
+  if (failure === undefined) {
+    const line = Effect.logDebug("Access token acquired")
+    return Effect.annotateLogs(line, { expiresAt: DateTime.formatIso(held.token.expiresAt) })
   }
   const { isRenewal, replacing } = acquisition
   if (!isRenewal || replacing === undefined) return Effect.void
-  const warning = hasValidToken
-    ? Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
-    : Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")
-  return warning.pipe(
-    Effect.annotateLogs({
-      expiresAt: DateTime.formatIso(replacing.expiresAt),
-      ...Option.match(Cause.failureOption(exit.cause), {
-        // The message of a defect comes from the source and may contain anything.
-        onNone: () => ({ error: "Defect", reason: "the TokenSource failed with a defect" }),
-        onSome: (error) => ({ error: error._tag, reason: error.message })
-      })
-    })
-  )
+  const warning = held === undefined
+    ? Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")
+    : Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
+  return Effect.annotateLogs(warning, { expiresAt: DateTime.formatIso(replacing.expiresAt), ...failure })
 }
 
 /**

@@ -19,8 +19,6 @@ import { type AccessTokenError, ConfigurationError, isTransient } from "./Access
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as attempt from "./internal/client/attempt.js"
-import * as headerValue from "./internal/client/headerValue.js"
-import * as recovery from "./internal/client/recovery.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
@@ -167,19 +165,15 @@ export const withAccessToken: {
   Effect.gen(function*() {
     const header = yield* headerName(options)
     const trusted = yield* trustedOrigins.make(options)
-    const { current, get, invalidate } = yield* AccessTokenProvider
-    const send = attempt.make(client, {
+    const provider = yield* AccessTokenProvider
+    const send = attempt.sending(client, {
       header,
-      headerValue: headerValue.make(options.header?.format),
-      token: get,
+      headerValue: attempt.headerValue(options.header?.format),
+      token: provider.get,
       trusted
     })
-    const execute = recovery.make(send, {
-      header,
-      current,
-      invalidate,
-      retryUnauthorized: Effect.map(RetryUnauthorized, (override) => override ?? options.retryUnauthorized ?? true)
-    })
+    const retryUnauthorized = Effect.map(RetryUnauthorized, (own) => own ?? options.retryUnauthorized ?? true)
+    const execute = attempt.recovering(send, provider, retryUnauthorized)
     const protect = header === "authorization" ? identity : yield* protectCustomHeader(header)
     return HttpClient.makeWith<E | attempt.Failure, R, E | attempt.Failure, R>(
       Effect.flatMap((request) => protect(execute(request))),
@@ -318,10 +312,10 @@ const plainError = (
     error
   )
 
-const headerName = ({ header }: Options): Effect.Effect<string, ConfigurationError> =>
-  header === undefined || /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(header.name)
-    ? Effect.succeed((header?.name ?? "authorization").toLowerCase())
-    : Effect.fail(new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" }))
+const headerName = ({ header = { name: "authorization" } }: Options): Effect.Effect<string, ConfigurationError> =>
+  /^[!#$%&'*+\-.^`|~\w]+$/.test(header.name)
+    ? Effect.succeed(header.name.toLowerCase())
+    : new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" })
 
 /**
  * Redacts a custom header in logs and spans, and stops `fetch` from following redirects with it. `Authorization` needs

@@ -3,14 +3,14 @@
  *
  * @since 1.0.0
  */
-import * as Brand from "effect/Brand"
+import type * as Brand from "effect/Brand"
 import * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
-import { variablesOf } from "./internal/variablesOf.js"
+import { checked, variablesOf } from "./internal/credentials.js"
 
 /**
  * An unchecked id and secret (the specification, "Token request").
@@ -37,8 +37,6 @@ export interface Options {
  */
 export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials">
 
-const checked = Brand.nominal<ClientCredentials>()
-
 /**
  * Creates credentials. Fails with `CredentialsError` if the id or the secret is empty. Whether all their characters can
  * be sent depends on the `TokenRequest`: that of the specification sends them unencoded, and refuses `&`, control
@@ -58,12 +56,10 @@ const checked = Brand.nominal<ClientCredentials>()
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
-  const { clientId, clientSecret } = options
-  const empty = clientId === "" ? "clientId" : Redacted.value(clientSecret) === "" ? "clientSecret" : undefined
-  return empty === undefined
-    ? Effect.succeed(checked(Data.struct({ clientId, clientSecret })))
-    : Effect.fail(new CredentialsError({ field: empty, reason: "is empty" }))
+export const make = ({ clientId, clientSecret }: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
+  // Only the type has the brand.
+  const credentials = Data.struct({ clientId, clientSecret }) as ClientCredentials
+  return checked(credentials, [[/^$/, "is empty"]])
 }
 
 /**

@@ -363,18 +363,16 @@ const transformedClient = (
 const withCredentials = <A, E, R>(
   { allowInsecure, authUrl, endpoint, ...given }: Options,
   layer: (options: TokenEndpoint.Options) => Layer.Layer<A, E, R>
-) =>
-  Layer.unwrapEffect(Effect.map(
-    given.credentials === undefined
-      ? Effect.map(sendable(given, endpoint?.request), Effect.succeed)
-      : Effect.succeed(given.credentials),
-    (credentials) => layer({ ...endpoint, authUrl, allowInsecure, credentials })
-  ))
+) => {
+  const credentials = given.credentials ?? ClientCredentials.make(given)
+  const check = given.credentials === undefined ? sendable(credentials, endpoint?.request) : Effect.void
+  return Layer.unwrapEffect(Effect.as(check, layer({ ...endpoint, authUrl, allowInsecure, credentials })))
+}
 
-/** Credentials that a request of the library can carry. A request of another kind is made only when it is sent. */
-const sendable = (options: ClientCredentials.Options, request: TokenRequest = specification) =>
-  Effect.tap(
-    ClientCredentials.make(options),
+/** Whether a request of the library can carry them. A request of another kind is made only when it is sent. */
+const sendable = (credentials: CredentialsOptions["credentials"], request: TokenRequest = specification) =>
+  Effect.flatMap(
+    credentials,
     (credentials) =>
       request.own === undefined || request.own.problem !== undefined
         ? Effect.void

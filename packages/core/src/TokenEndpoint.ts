@@ -23,7 +23,7 @@ import {
 } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
-import { endpointUrl } from "./internal/baseUrl.js"
+import { endpointUrl, unusable } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { longestLife } from "./internal/lifetime.js"
@@ -116,17 +116,15 @@ export const make = (
     const url = yield* endpointUrl(options)
     const request = options.request ?? TokenRequest.specification
     const problem = typeof request.request === "function" ? request.own?.problem : "must come from TokenRequest"
-    if (problem !== undefined) return yield* new ConfigurationError({ option: "request", reason: problem })
-    yield* check("credentials", Effect.isEffect(options.credentials), "must be an Effect")
-    const maxLife = longestLife(options)
-    yield* check("maxLifetime", maxLife > 0, "must be greater than zero")
-    const attemptTimeout = Duration.toMillis(options.attemptTimeout ?? "10 seconds")
-    yield* check("attemptTimeout", attemptTimeout > 0, "must be greater than zero")
-    const deadline = Duration.toMillis(options.deadline ?? "30 seconds")
-    yield* check("deadline", deadline > 0, "must be greater than zero")
+    if (problem !== undefined) return yield* unusable("request", problem)
+    if (!Effect.isEffect(options.credentials)) return yield* unusable("credentials", "must be an Effect")
+    const maxLife = yield* positive("maxLifetime", longestLife(options))
+    const attemptTimeout = yield* positive("attemptTimeout", options.attemptTimeout ?? "10 seconds")
+    const deadline = yield* positive("deadline", options.deadline ?? "30 seconds")
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
-    const isSize = Number.isSafeInteger(maxResponseBytes) && maxResponseBytes > 0
-    yield* check("maxResponseBytes", isSize, "must be a whole number of bytes, at least 1")
+    if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
+      return yield* unusable("maxResponseBytes", "must be a whole number from 1")
+    }
     const client = yield* clientOf(yield* HttpClient.HttpClient)
     const endpoint = { client, url, request, attemptTimeout, maxLife, maxResponseBytes }
     return TokenSource.make((replacing) =>
@@ -163,8 +161,11 @@ export const layer = (
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, HttpClient.HttpClient> =>
   Layer.effect(TokenSource.TokenSource, make(options))
 
-const check = (option: string, isUsable: boolean, reason: string): Effect.Effect<void, ConfigurationError> =>
-  isUsable ? Effect.void : new ConfigurationError({ option, reason })
+/** In milliseconds. */
+const positive = (option: string, duration: Duration.DurationInput): Effect.Effect<number, ConfigurationError> => {
+  const millis = Duration.toMillis(duration)
+  return millis > 0 ? Effect.succeed(millis) : new ConfigurationError({ option, reason: "must be greater than zero" })
+}
 
 /**
  * Runs one acquisition. If the endpoint refuses the credentials, reads them once more and tries them if they changed.
@@ -215,7 +216,7 @@ const acquisition = (
 const isOfCredentials = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
   (error.reason === "InvalidClient" || error.status === 401 ||
-    Option.exists(error.code, (code) => code === "unauthorized_client" || code === "invalid_grant"))
+    Option.exists(error.code, (code) => /^(unauthorized_client|invalid_grant)$/.test(code)))
 
 /** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
@@ -225,7 +226,8 @@ const isWorthRetrying = (error: AccessTokenError): boolean =>
 
 /** The delay before the next attempt in whole milliseconds: that of `Retry-After`, if it is longer. */
 const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
-  Effect.zipWith(Random.next, Clock.currentTimeMillis, (chance, now) => {
-    const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(backoff.pause(retryDelays, attempts, chance), retryAfter)
-  })
+  Effect.zipWith(
+    Random.next,
+    Clock.currentTimeMillis,
+    (chance, now) => Math.max(backoff.pause(retryDelays, attempts, chance), backoff.untilRetry(error, now))
+  )

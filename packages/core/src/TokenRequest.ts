@@ -4,16 +4,14 @@
  *
  * @since 1.0.0
  */
-import * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
-import { CredentialsError } from "./AccessTokenError.js"
+import type { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
+import { checked, type Rule } from "./internal/credentials.js"
 import { maxLife } from "./internal/lifetime.js"
-import { variablesOf } from "./internal/variablesOf.js"
 
 /**
  * A way to request tokens. Use one of the constants and functions of this module.
@@ -95,7 +93,7 @@ export const specification: TokenRequest = {
     Effect.map(
       checked(credentials, [
         ...always,
-        [/&/, "holds &, which separates the fields of the request and cannot be sent raw"],
+        [/&/, "holds &, which cannot be sent raw"],
         [/[^\x20-\x7e]/, "holds a character beyond ASCII, which cannot be sent raw"]
       ]),
       ({ clientId, clientSecret }) =>
@@ -264,9 +262,10 @@ const problemOf = (fields: ReadonlyArray<Field>): string | undefined => {
 }
 
 const post = (body: string): HttpClientRequest.HttpClientRequest =>
-  HttpClientRequest.setBody(
+  HttpClientRequest.bodyUint8Array(
     HttpClientRequest.post(""),
-    HttpBody.uint8Array(new TextEncoder().encode(body), "application/x-www-form-urlencoded")
+    new TextEncoder().encode(body),
+    "application/x-www-form-urlencoded"
   )
 
 /** Control characters (RFC 6749, appendix A), and lone surrogates, for which `encodeURIComponent` throws. */
@@ -277,21 +276,3 @@ const always: ReadonlyArray<Rule> = [
   [/[\r\n]$/, "ends with a line break, which cannot be sent"],
   [unusable, "holds a control character, which cannot be sent"]
 ]
-
-type Rule = readonly [pattern: RegExp, reason: string]
-
-/** Returns the credentials if no rule forbids one of them. */
-const checked = (
-  credentials: ClientCredentials,
-  rules: ReadonlyArray<Rule>
-): Effect.Effect<ClientCredentials, CredentialsError> => {
-  const { clientId, clientSecret } = credentials
-  for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
-    const found = rules.find(([pattern]) => pattern.test(value))
-    if (found !== undefined) {
-      const variable = Option.fromNullable(variablesOf.get(credentials)?.[field])
-      return Effect.fail(new CredentialsError({ field, reason: found[1], variable }))
-    }
-  }
-  return Effect.succeed(credentials)
-}

@@ -3,9 +3,7 @@
  *
  * @since 1.0.0
  */
-import * as Arr from "effect/Array"
 import * as Either from "effect/Either"
-import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
@@ -18,18 +16,18 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   return Schema.optionalWith(
     Schema.transform(Schema.Unknown, Schema.OptionFromSelf(Schema.typeSchema(schema)), {
       decode: (value) => decode(value),
-      encode: identity
+      encode: (value) => value
     }),
     { default: () => Option.none() }
   )
 }
 
 /** What a header carries unchanged. Some endpoints send more characters than a `b64token` has (RFC 6750 §2.1). */
-const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.pattern(/^[\x21-\x7e]+$/))
+const BearerValue = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,16384}$/))
 
 /** Any printable text but the types that need a proof beside the token. Some endpoints have another name for bearer. */
 const TokenType = Schema.Union(
-  Schema.String.pipe(Schema.pattern(/^(?! *(dpop|mac|pop) *$)[\x20-\x7e]*$/i)),
+  Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-\x7e]*$/i)),
   Schema.transform(Schema.Null, Schema.String, { decode: () => "bearer", encode: () => null })
 )
 
@@ -131,7 +129,7 @@ export const decode = (body: string): Either.Either<TokenResponse, TokenResponse
 
 /** The top-level fields of an issue. Never reads its values, one of which may be the token. */
 const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => {
-  if (issue._tag === "Pointer") return [String(Arr.ensure(issue.path)[0])]
-  if (issue._tag === "Composite") return Arr.ensure(issue.issues).flatMap(fieldsAtFault)
+  if (issue._tag === "Pointer") return [String([issue.path].flat()[0])]
+  if (issue._tag === "Composite") return [issue.issues].flat().flatMap(fieldsAtFault)
   return "issue" in issue ? fieldsAtFault(issue.issue) : [""]
 }

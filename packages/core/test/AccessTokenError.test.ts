@@ -28,7 +28,7 @@ const response = new AccessTokenError.TokenResponseError({
 })
 const configuration = new AccessTokenError.ConfigurationError({
   option: "authUrl",
-  reason: "is empty; give it the URL of the service"
+  reason: "is empty"
 })
 const untrusted = new AccessTokenError.UntrustedOriginError({
   origin: "https://elsewhere.example",
@@ -133,7 +133,7 @@ describe("AccessTokenError", () => {
       "--auth-url must be an https URL, unless --allow-insecure is set."
     )
     assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
-    assert.strictEqual(configuration.message, "The option authUrl is empty; give it the URL of the service.")
+    assert.strictEqual(configuration.message, "The option authUrl is empty.")
     assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
     const variable = Option.some("MY_STORE_CLIENT_SECRET")
     const read = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is empty", variable })

@@ -325,7 +325,7 @@ describe("StoreAuth", () => {
   })
 
   const positive = "must be greater than zero"
-  const atLeastOne = "must be a whole number of bytes, at least 1"
+  const atLeastOne = "must be a whole number from 1"
   const withoutPath = "must be the base URL, without /v1/oauth/accesstoken"
 
   test.each<readonly [keyof TokenEndpoint.Options, unknown, string]>([

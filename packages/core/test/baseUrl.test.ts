@@ -30,8 +30,8 @@ describe("baseUrl", () => {
     assert.isTrue(Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", url, true))), "allowInsecure allows it")
   })
 
-  const empty = "is empty; give it the URL of the service"
-  const noUrl = "is not a URL; it must start with https:// and a host name"
+  const empty = "is empty"
+  const noUrl = "is not a URL that starts with https://"
   const noHttps = "must be an https URL"
   const userInfo = "must not hold a user name or password"
   const elsewhere = "must be an https URL, or an http URL of this machine"

@@ -1,34 +1,34 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
-export const isLoopback = (url: URL): boolean =>
-  url.hostname === "localhost" || url.hostname.endsWith(".localhost") || url.hostname === "[::1]" ||
-  /^127(\.\d{1,3}){3}$/.test(url.hostname)
+export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
 
-const unusable = (option: string, reason: string, permittedBy?: string): ConfigurationError =>
-  new ConfigurationError({ option, reason, permittedBy: Option.fromNullable(permittedBy) })
+export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
 
 /** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (
   option: string,
   value: string | URL,
-  allowInsecure: boolean
+  allowInsecure: boolean | undefined
 ): Effect.Effect<URL, ConfigurationError> => {
-  const fail = (reason: string, permittedBy?: string) => Effect.fail(unusable(option, reason, permittedBy))
+  const fail = (reason: string) => unusable(option, reason)
   const text = String(value)
-  if (text.trim() === "") return fail("is empty; give it the URL of the service")
-  if (!URL.canParse(text)) return fail("is not a URL; it must start with https:// and a host name")
+  if (text.trim() === "") return fail("is empty")
+  if (!URL.canParse(text)) return fail("is not a URL that starts with https://")
   const url = new URL(text)
-  if (url.protocol !== "https:" && url.protocol !== "http:") return fail("must be an https URL")
+  if (!/^https?:$/.test(url.protocol)) return fail("must be an https URL")
   if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
-  return url.protocol === "https:" || allowInsecure || isLoopback(url)
+  return url.protocol === "https:" || allowInsecure === true || isLoopback(url)
     ? Effect.succeed(url)
-    : fail("must be an https URL, or an http URL of this machine", "allowInsecure")
+    : new ConfigurationError({
+      option,
+      reason: "must be an https URL, or an http URL of this machine",
+      permittedBy: Option.some("allowInsecure")
+    })
 }
 
 /** The URL of a token endpoint: `authUrl` and `path`, or `authUrl` alone if `path` is empty. */
@@ -38,17 +38,18 @@ export const endpointUrl = (options: {
   readonly allowInsecure?: boolean | undefined
 }): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
-    const { href, pathname } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
+    const { href, pathname } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure)
     const given = options.path ?? "/v1/oauth/accesstoken"
     if (given === "") return href
-    if (!Predicate.isString(given) || /[^!-~]|[?#]|:\/\//.test(given)) {
+    if (typeof given !== "string" || /[^!-~]|[?#]|:\/\//.test(given)) {
       return yield* unusable("path", "must be a path, without a query or a fragment")
     }
     const path = `/${given.replace(/^\/+/, "")}`
     const end = withoutSlashes(path)
     // A common mistake, which would look like a refusal.
-    const isMistaken = end !== "" && withoutSlashes(pathname).endsWith(end)
-    if (isMistaken) return yield* unusable("authUrl", `must be the base URL, without ${path}`)
+    if (end !== "" && withoutSlashes(pathname).endsWith(end)) {
+      return yield* unusable("authUrl", `must be the base URL, without ${path}`)
+    }
     return withoutSlashes(href) + path
   })
 

@@ -19,9 +19,9 @@ export const read = (
     const append = (chunk: Uint8Array) => {
       bytes += chunk.length
       text += decoder.decode(chunk, { stream: true })
-      return bytes <= maxBytes
+      return Effect.succeed(bytes <= maxBytes)
     }
-    return Stream.runForEachWhile(response.stream, (chunk) => Effect.sync(() => append(chunk))).pipe(
+    return Stream.runForEachWhile(response.stream, append).pipe(
       Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void),
       Effect.map(() => bytes <= maxBytes ? text + decoder.decode() : undefined)
     )

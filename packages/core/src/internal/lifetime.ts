@@ -19,9 +19,13 @@ export const longestLife = ({ maxLifetime, request }: {
 }): number =>
   Math.min(Duration.toMillis(maxLifetime ?? (request === undefined ? maxLife : request.own?.maxLife ?? day)), year)
 
+/** Whole milliseconds, as the wall clock counts. */
+export const wholeMillis = (duration: Duration.DurationInput): number =>
+  Math.max(Math.ceil(Duration.toMillis(duration)), 0)
+
 /** The remaining lifetime, in whole milliseconds, below which a token is too short for a caller that can wait. */
 export const leewayOf = (life: number, leeway: Duration.DurationInput = "30 seconds"): number =>
-  Math.min(Math.max(Math.ceil(Duration.toMillis(leeway)), 0), life * 0.05)
+  Math.min(wholeMillis(leeway), life * 0.05)
 
 /** If the wall clock is further before `acquiredAt` than this, the age of the token is unknown. */
 export const clockTolerance = 1000

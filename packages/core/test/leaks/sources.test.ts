@@ -89,12 +89,12 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/cli/src/commands/token.ts": 1,
   "packages/cli/src/provider.ts": 1,
   "packages/core/src/AccessToken.ts": 1,
-  "packages/core/src/ClientCredentials.ts": 1,
-  "packages/core/src/internal/client/headerValue.ts": 1,
-  "packages/core/src/internal/endpoint/refusal.ts": 1,
+  "packages/core/src/internal/client/attempt.ts": 1,
+  "packages/core/src/internal/credentials.ts": 1,
+  "packages/core/src/internal/endpoint/failure.ts": 1,
   "packages/core/src/internal/sharing/seal.ts": 2,
   "packages/core/src/internal/sharing/storedToken.ts": 1,
-  "packages/core/src/TokenRequest.ts": 6,
+  "packages/core/src/TokenRequest.ts": 5,
   "packages/platform-node/src/internal/tls.ts": 1,
   "packages/redis/src/internal/connection.ts": 1
 }

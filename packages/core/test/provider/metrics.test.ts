@@ -82,12 +82,12 @@ describe("AccessTokenProvider, metrics", () => {
           "Duration of acquisitions, in seconds",
           "s"
         ],
-        callers_joined: ["counts up", "Callers that waited for an acquisition that another caller had started"],
+        callers_joined: ["counts up", "Callers that joined an acquisition in flight"],
         rejections: ["counts up", "Rejections of the cached token, by outcome"],
-        cooldowns: ["counts up", "Cooldowns after a failure, or after a renewal without progress"],
+        cooldowns: ["counts up", "Cooldowns, by cause"],
         expiry_timestamp_seconds: [
           "gauge",
-          "When the cached token expires, in seconds since the epoch, or 0 without a token",
+          "Expiry of the cached token, in seconds since the epoch, or 0",
           "s"
         ]
       })

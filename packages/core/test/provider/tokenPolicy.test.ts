@@ -6,7 +6,6 @@ import { prop } from "@store-api/testing/test"
 import { DateTime, Deferred, Duration, Exit, FastCheck as FC, FiberId, Redacted } from "effect"
 import { maxRetryAfter } from "../../src/internal/backoff.js"
 import { maxLife } from "../../src/internal/lifetime.js"
-import * as cooldown from "../../src/internal/provider/cooldown.js"
 import * as heldToken from "../../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
 import * as tokenState from "../../src/internal/provider/tokenState.js"
@@ -186,9 +185,9 @@ describe("tokenPolicy", () => {
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
       ([policy, failures, chance, isRefusal, retryAfter]) => {
         const options = { failures, chance, isRefusal, retryAfter, isRenewal: false }
-        const cooldowns = cooldown.lengths(policy, options)
-        const withoutRetryAfter = cooldown.lengths(policy, { ...options, retryAfter: 0 })
-        const next = cooldown.lengths(policy, { ...options, failures: failures + 1 })
+        const cooldowns = tokenPolicy.cooldown(policy, options)
+        const withoutRetryAfter = tokenPolicy.cooldown(policy, { ...options, retryAfter: 0 })
+        const next = tokenPolicy.cooldown(policy, { ...options, failures: failures + 1 })
         const capped = Math.min(Math.max(retryAfter, 0), hour)
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
         for (const kind of ["withToken", "withoutToken"] as const) {
@@ -205,7 +204,7 @@ describe("tokenPolicy", () => {
           assert.isTrue(Number.isInteger(withoutRetryAfter[kind]), "whole milliseconds")
         }
         assert.isAtMost(cooldowns.withoutToken, cooldowns.withToken)
-        const ofRenewal = cooldown.lengths(policy, { ...options, isRenewal: true })
+        const ofRenewal = tokenPolicy.cooldown(policy, { ...options, isRenewal: true })
         deepStrictEqual(ofRenewal, { withToken: cooldowns.withToken, withoutToken: capped }, "after a renewal")
       },
       { fastCheck: { numRuns: 1000 } }

@@ -1,15 +1,19 @@
-/** One request with the token, and its response. */
+/** Sends a request with the token, and repeats it with another token after a 401. */
 import type * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
-import { type AccessTokenError, UntrustedOriginError } from "../../AccessTokenError.js"
+import { type AccessTokenError, TokenResponseError, UntrustedOriginError } from "../../AccessTokenError.js"
+import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
-import type { HeaderValue } from "./headerValue.js"
+import { sameValue } from "../repeatedToken.js"
 import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
 import { originOf, type TrustedOrigins } from "./trustedOrigins.js"
 
@@ -17,27 +21,30 @@ import { originOf, type TrustedOrigins } from "./trustedOrigins.js"
 export type Failure = AccessTokenError | UntrustedOriginError
 
 /** A request, and the token that was added to it. */
-export interface Sent {
+interface Sent {
   readonly request: HttpClientRequest.HttpClientRequest
   readonly token: AccessToken
 }
 
-export interface Attempt<E> {
+interface Attempt<E> {
   /** Undefined if the request already had the header. */
   readonly sent: Sent | undefined
   readonly response: HttpClientResponse.HttpClientResponse
-  /** Set if the given client fails because of the status, as `filterStatusOk` does. */
-  readonly error: E | undefined
+  /**
+   * The response, or the error of a given client that fails because of the status, as `filterStatusOk` does. Neither
+   * contains the header, unless the request already had it.
+   */
+  readonly result: Effect.Effect<HttpClientResponse.HttpClientResponse, E>
 }
 
 /** Sends a request with the token, and passes on the attempt. */
-export type Send<E, R> = <A>(
+type Send<E, R> = <A>(
   request: HttpClientRequest.HttpClientRequest,
   next: (attempt: Attempt<E>) => Effect.Effect<A, E, R>
 ) => Effect.Effect<A, E, R>
 
 /** The token is read only for a request to a trusted origin that does not have the header. */
-export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, headerValue, token, trusted }: {
+export const sending = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, headerValue, token, trusted }: {
   readonly header: string
   readonly headerValue: HeaderValue
   readonly token: Effect.Effect<AccessToken, AccessTokenError>
@@ -49,7 +56,7 @@ export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, h
   const attach = (original: HttpClientRequest.HttpClientRequest): Effect.Effect<typeof original, Failure> => {
     const request = trusted.resolve(original)
     if (request === undefined) {
-      return Effect.fail(new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins }))
+      return new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins })
     }
     if (request.headers[header] !== undefined) {
       sent = undefined
@@ -62,29 +69,68 @@ export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, h
   }
   // Attaches the token after the `mapRequest` of the given client, and again for each of its retries.
   return Effect.matchEffect(HttpClient.mapRequestEffect(client, attach).execute(request), {
-    onSuccess: (response) => next({ sent, response, error: undefined }),
+    onSuccess: (response) => {
+      const result = Effect.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
+      return next({ sent, response, result })
+    },
     onFailure: (error) => {
+      const result = Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
       const response = httpErrors.statusResponse(error)
-      if (response !== undefined) return next({ sent, response, error })
+      if (response !== undefined) return next({ sent, response, result })
       // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
       const cause = HttpClientError.isHttpClientError(error) ? error.cause : undefined
-      if (cause instanceof UntrustedOriginError) return Effect.fail(cause)
-      return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
+      return cause instanceof UntrustedOriginError ? Effect.fail(cause) : result
     }
   })
 }
 
-/** Returns the response or fails with the error. Neither contains the header, unless the request already had it. */
-export const result = <E>(
-  { error, response, sent }: Attempt<E>,
-  header: string
-): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
-  if (error !== undefined) return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
-  return Effect.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
+interface Provider {
+  readonly invalidate: (token: AccessToken) => Effect.Effect<void>
+  readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
+}
+
+/** Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because clocks round. */
+const clockRounding = 10
+
+/**
+ * Returns a function that sends a request. After a 401, it invalidates the token and repeats the request with the token
+ * that the provider then returns. Fails with the error of the provider if it has none.
+ *
+ * It repeats the request once more if the repeat gets a 401 for a token that was acquired before the first 401: both
+ * may have been revoked together, as when processes that share tokens have two. The store has then lost both. So the
+ * token of a further repeat would be new, and the API rejects that too.
+ */
+export const recovering = <E, R>(
+  send: Send<E, R>,
+  { current, invalidate }: Provider,
+  retryUnauthorized: Effect.Effect<boolean>
+) => {
+  /** A 401 leads to a repeat only if its token was acquired before this time. */
+  const execute = (
+    request: HttpClientRequest.HttpClientRequest,
+    acquiredBefore = Infinity
+  ): Effect.Effect<HttpClientResponse.HttpClientResponse, E, R> =>
+    send(request, (attempt) => {
+      const rejected = rejectedOf(attempt)
+      return rejected === undefined ? attempt.result : Effect.gen(function*() {
+        const now = yield* Clock.currentTimeMillis
+        const { token } = rejected
+        yield* invalidate(token)
+        // The provider keeps a rejected token if too many tokens were rejected before.
+        const isKept = Option.exists(yield* Effect.option(current), Option.exists((cached) => sameValue(cached, token)))
+        const isNew = token.acquiredAt.epochMillis >= acquiredBefore
+        if (isNew || isKept || !isRepeatable(rejected) || !(yield* retryUnauthorized)) return yield* attempt.result
+        // The token request may need the connection that the unread 401 occupies.
+        yield* boundedBody.drain(attempt.response)
+        return yield* execute(request, acquiredBefore < Infinity ? 0 : now - clockRounding)
+      })
+    })
+
+  return execute
 }
 
 /** Returns what was sent, if the API rejected its token and may accept another one. */
-export const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
+const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
   response.status === 401 && !deniesEveryToken(response) ? sent : undefined
 
 /**
@@ -95,6 +141,36 @@ const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): b
   /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
 
 /** Whether the body can be sent again. A stream cannot, and a raw body may contain one. */
-export const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)
+const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)
 
 const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Array", "FormData"]
+
+type HeaderValue = (token: AccessToken) => Exit.Exit<string, TokenResponseError>
+
+/**
+ * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
+ * header, because a custom `TokenSource` or `format` may return any text.
+ */
+export const headerValue = (
+  format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
+): HeaderValue => {
+  const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
+  const formatted = Option.liftThrowable(format)
+  const create = (accessToken: string) => {
+    if (!isSendable(accessToken)) return unsendable("access_token")
+    const text = Option.getOrUndefined(formatted(accessToken))
+    return isSendable(text) ? Exit.succeed(text) : unsendable("header.format")
+  }
+  return (token) => {
+    const value = values.get(token) ?? create(Redacted.value(token.value))
+    values.set(token, value)
+    return value
+  }
+}
+
+/** Whether the text is a valid header value: printable ASCII without a space at either end (RFC 9110 §5.5). */
+const isSendable = (text: unknown): text is string =>
+  typeof text === "string" && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text)
+
+const unsendable = (path: string) =>
+  Exit.fail(new TokenResponseError({ problems: [{ path, expected: "printable ASCII" }] }))

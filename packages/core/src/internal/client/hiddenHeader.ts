@@ -4,6 +4,7 @@ import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Effect from "effect/Effect"
 import * as Inspectable from "effect/Inspectable"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as httpErrors from "../httpErrors.js"
 
@@ -31,16 +32,6 @@ const requestWithoutHeader = (
     })
     : request
 
-/** The effects of a response that can fail, on both majors of Effect: only one has `upgrade`. */
-const bodies: ReadonlySet<PropertyKey> = new Set([
-  "json",
-  "text",
-  "urlParamsBody",
-  "formData",
-  "arrayBuffer",
-  "upgrade"
-])
-
 /**
  * Returns the response with a request that lacks the header, also in its output and its errors. An object that inherits
  * from the response would still show the header, because a response of `HttpClient` delegates to a second one, and that
@@ -51,7 +42,7 @@ export const responseWithoutHeader = (
   header: string
 ): HttpClientResponse.HttpClientResponse => {
   let request: HttpClientRequest.HttpClientRequest | undefined
-  const hide = (error: httpErrors.BodyError) => errorWithoutHeader(error, header)
+  const hide = <E>(error: E) => errorWithoutHeader(error, header)
   // The handler has all other members.
   const printed = Object.create(Inspectable.BaseProto) as HttpClientResponse.HttpClientResponse
   const response = new Proxy(printed, {
@@ -61,7 +52,8 @@ export const responseWithoutHeader = (
       if (key === "toJSON") return () => ({ ...original.toJSON() as object, request: response.request.toJSON() })
       if (key === "stream") return Stream.mapError(original.stream, hide)
       const value: unknown = Reflect.get(key in printed ? printed : original, key)
-      return bodies.has(key) ? Effect.mapError(value as Effect.Effect<unknown, httpErrors.BodyError>, hide) : value
+      // The effects that read the body. An option is an effect too.
+      return Effect.isEffect(value) && !Option.isOption(value) ? Effect.mapError(value, hide) : value
     }
   })
   return response

@@ -1,9 +1,8 @@
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import { ConfigurationError, UntrustedOriginError } from "../../AccessTokenError.js"
-import { baseUrl } from "../baseUrl.js"
+import { type ConfigurationError, UntrustedOriginError } from "../../AccessTokenError.js"
+import { baseUrl, unusable } from "../baseUrl.js"
 import * as httpErrors from "../httpErrors.js"
 import * as manualRedirect from "../manualRedirect.js"
 
@@ -20,14 +19,15 @@ export const make = (options: {
   readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
 }): Effect.Effect<TrustedOrigins, ConfigurationError> =>
   Effect.gen(function*() {
-    const allowInsecure = options.allowInsecure ?? false
+    const { allowInsecure } = options
     const api = yield* baseUrl("apiUrl", options.apiUrl, allowInsecure)
-    const others = yield* Effect.forEach(options.trustedOrigins ?? [], (origin) =>
-      Effect.filterOrFail(
-        baseUrl("trustedOrigins", origin, allowInsecure),
-        ({ pathname }) => pathname === "/",
-        () => new ConfigurationError({ option: "trustedOrigins", reason: "must hold origins, without a path" })
-      ))
+    const others = yield* Effect.forEach(
+      options.trustedOrigins ?? [],
+      (origin) => baseUrl("trustedOrigins", origin, allowInsecure)
+    )
+    if (others.some(({ pathname }) => pathname !== "/")) {
+      return yield* unusable("trustedOrigins", "must hold origins, without a path")
+    }
     const origins = [api, ...others].map(({ origin }) => origin)
     return {
       origins,
@@ -45,13 +45,11 @@ const scheme = /^[a-z][a-z\d+.-]*:/i
 /** Requires the slashes: a browser resolves `https:path` relative to the URL of the page. */
 const absolute = /^https?:\/\//i
 
-const parse = Option.liftThrowable((url: string) => new URL(url))
-
 /** Returns the origin of a URL, or a description that equals no origin. */
 export const originOf = (url: string): string => {
-  const parsed = Option.getOrUndefined(parse(url))
-  if (parsed === undefined) return "an invalid URL"
-  return parsed.origin === "null" ? `a ${parsed.protocol} URL` : parsed.origin
+  if (!URL.canParse(url)) return "an invalid URL"
+  const { origin, protocol } = new URL(url)
+  return origin === "null" ? `a ${protocol} URL` : origin
 }
 
 /** Appends a relative URL, with one slash between the two paths. */

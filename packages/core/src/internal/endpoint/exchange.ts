@@ -7,7 +7,6 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { AccessToken } from "../../AccessToken.js"
@@ -20,9 +19,8 @@ import * as httpErrors from "../httpErrors.js"
 import * as lifetime from "../lifetime.js"
 import * as manualRedirect from "../manualRedirect.js"
 import { monotonicMillis } from "../monotonicMillis.js"
-import { type Attempt, refusal } from "./refusal.js"
+import { type Attempt, fromHttpClientError, refusal } from "./failure.js"
 import * as retryAfter from "./retryAfter.js"
-import { fromHttpClientError } from "./transportError.js"
 
 export interface Endpoint {
   readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
@@ -45,7 +43,7 @@ export const clientOf = (given: HttpClient.HttpClient): Effect.Effect<Endpoint["
       (response, request) =>
         withoutRedirects(response).pipe(
           Effect.locally(Headers.currentRedactedNames, everyName),
-          Effect.catchIf(HttpClientError.isHttpClientError, filteredResponse),
+          Effect.catchAll(filteredResponse),
           // A client that follows redirects has sent the credentials elsewhere, and responds with another request.
           Effect.filterOrFail(
             (response) => !isRedirect(response) && response.request.url === request.url,
@@ -91,17 +89,18 @@ export const exchange = (
       return yield* withRetryAt(refused, Option.map(wait, (wait) => DateTime.unsafeMake(now + wait)))
     }
     if (text === undefined) return yield* failure("TooLarge")
-    const decoded = yield* Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })
+    const decoded = yield* TokenResponse.decode(text)
     const took = (yield* monotonicMillis) - start
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     // The earlier of two readings, because the wall clock may have been set since.
     const sentAt = Math.min(before, Math.ceil(now - took))
-    if (sentAt + life > now) return tokenOf(decoded, sentAt, sentAt + life)
+    const token = tokenOf(decoded, sentAt, sentAt + life)
+    if (sentAt + life > now) return token
     // The machine slept, or its clock was set forward: another request returns a token that is valid.
     if (took < life) return yield* failure("Timeout")
     return yield* new TokenExpiredError({
       reason: "DeadOnArrival",
-      expiredAt: DateTime.unsafeMake(sentAt + life),
+      expiredAt: token.expiresAt,
       checkedAt: DateTime.unsafeMake(now)
     })
   }).pipe(

@@ -1,7 +1,6 @@
 /** Runs acquisitions, each in fibers of its own, so that no caller affects them. */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -30,12 +29,12 @@ export interface Acquisitions {
 type Land = (acquisition: Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) => Effect.Effect<void>
 
 /** The time limit of an acquisition, in case its source never ends. */
-const longestAcquisition = Duration.minutes(2)
+const longestAcquisition = "2 minutes"
 
 const timeoutError = new TokenRequestError({ reason: "Timeout", attempts: 0 })
 
 /** How long closing the scope waits for the finalizers of an acquisition, such as the release of a lease. */
-const longestClosing = Duration.seconds(10)
+const longestClosing = "10 seconds"
 
 export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
   Effect.gen(function*() {
@@ -62,7 +61,7 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
         Effect.interruptible,
         // Without effect if the acquisition has already landed with a failure.
         Effect.catchAllCause((cause) => land(acquisition, Exit.failCause(cause))),
-        Effect.ensuring(Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id))),
+        Effect.ensuring(Fiber.interruptFork(fiber)),
         Effect.uninterruptible
       )
 

@@ -1,18 +1,11 @@
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as FiberRef from "effect/FiberRef"
 import * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
-import type { AccessTokenError } from "../../AccessTokenError.js"
 import * as metrics from "../../AccessTokenMetrics.js"
-import type { Held } from "./heldToken.js"
 import type { Instant } from "./instant.js"
 import type { Landed } from "./tokenState.js"
 
-type Outcome = "Success" | AccessTokenError["_tag"] | "Defect"
-
-const outcomes: ReadonlyArray<Outcome> = [
+const outcomes: ReadonlyArray<"Success" | NonNullable<Landed["failure"]>["error"]> = [
   "Success",
   "CredentialsError",
   "TokenExpiredError",
@@ -22,8 +15,8 @@ const outcomes: ReadonlyArray<Outcome> = [
   "Defect"
 ]
 
-/** The providers of this process that have a token. Each sets the gauge. */
-const withToken = new Map<object, () => void>()
+/** Sets the gauge, for each provider of this process that has a token. */
+const withToken = new Set<() => void>()
 
 /**
  * Updates the metrics with the labels of the fiber that builds the layer. With the labels of callers, the counts of one
@@ -31,34 +24,38 @@ const withToken = new Map<object, () => void>()
  */
 export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
-    const count: Count = (counter, key, value, by = 1) => Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
-    const own = {}
+    const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
+      Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
+    let expiry = 0
+    const showExpiry = () => metrics.expiry.unsafeUpdate(expiry, labels)
     /** No token is cached. Providers with the same labels share the gauge, so the others set theirs again. */
     const clearExpiry = () => {
-      withToken.delete(own)
-      metrics.expiry.unsafeUpdate(0, labels)
-      for (const showAgain of withToken.values()) showAgain()
+      withToken.delete(showExpiry)
+      expiry = 0
+      for (const show of [showExpiry, ...withToken]) show()
     }
 
-    createCounters(count)
+    // Creates all counters with 0, because `increase` of Prometheus does not count the first value of a series.
+    for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
+    for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
+    for (const cause of ["Failure", "NoProgress"]) count(metrics.cooldowns, "cause", cause, 0)
     metrics.callersJoined.unsafeValue(labels)
     metrics.acquisitionDuration.unsafeValue(labels)
     metrics.expiry.unsafeValue(labels)
 
     return {
       clearExpiry,
-      landed: ({ acquisition, exit }: Landed) => {
-        count(metrics.acquisitions, "outcome", outcomeOf(exit))
+      landed: ({ acquisition, failure, held }: Landed) => {
+        count(metrics.acquisitions, "outcome", failure?.error ?? "Success")
         metrics.acquisitionDuration.unsafeUpdate((now().monotonic - acquisition.startedAt.monotonic) / 1000, labels)
-        if (Exit.isFailure(exit)) {
+        if (failure !== undefined) {
           count(metrics.cooldowns, "cause", "Failure")
           return
         }
         // No cooldown in the state: the smaller margins of a repeated token delay its next renewal.
-        if (exit.value.repeated) count(metrics.cooldowns, "cause", "NoProgress")
-        const seconds = exit.value.token.expiresAt.epochMillis / 1000
-        const showExpiry = () => metrics.expiry.unsafeUpdate(seconds, labels)
-        withToken.set(own, showExpiry)
+        if (held.repeated) count(metrics.cooldowns, "cause", "NoProgress")
+        expiry = held.token.expiresAt.epochMillis / 1000
+        withToken.add(showExpiry)
         showExpiry()
       },
       /** A caller joins an acquisition that another caller started. */
@@ -68,20 +65,4 @@ export const make = (now: () => Instant) =>
         if (outcome === "Dropped") clearExpiry()
       }
     }
-  })
-
-type Count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by?: number) => void
-
-/** Creates all counters with 0, because `increase` of Prometheus does not count the first value of a series. */
-const createCounters = (count: Count) => {
-  for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
-  for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
-  for (const cause of ["Failure", "NoProgress"]) count(metrics.cooldowns, "cause", cause, 0)
-}
-
-const outcomeOf = (exit: Exit.Exit<Held, AccessTokenError>): Outcome =>
-  Exit.match(exit, {
-    onSuccess: () => "Success",
-    onFailure: (cause) =>
-      Option.match(Cause.failureOption(cause), { onNone: () => "Defect", onSome: ({ _tag }) => _tag })
   })

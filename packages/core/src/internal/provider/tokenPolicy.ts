@@ -1,7 +1,7 @@
-/** The options of the provider, and the margins of a token, in milliseconds. */
-import * as Duration from "effect/Duration"
+/** The options of the provider, the margins of a token and the lengths of cooldowns, in milliseconds. */
+import type * as Duration from "effect/Duration"
 import * as backoff from "../backoff.js"
-import { leewayOf } from "../lifetime.js"
+import { leewayOf, wholeMillis } from "../lifetime.js"
 import { longestAhead } from "../repeatedToken.js"
 
 /** The options of the provider in whole milliseconds, within their limits. */
@@ -34,9 +34,6 @@ export const make = (options: {
   }
 }
 
-/** Whole milliseconds, as the wall clock counts. */
-const wholeMillis = (duration: Duration.DurationInput): number => Math.max(Math.ceil(Duration.toMillis(duration)), 0)
-
 /** When less than `refreshAhead` is left, a renewal starts. When less than `leeway` is left, callers wait for it. */
 export interface Margins {
   readonly refreshAhead: number
@@ -51,3 +48,39 @@ export const margins = (policy: TokenPolicy, life: number, chance: number): Marg
   refreshAhead: Math.min(policy.refreshAhead, life * longestAhead) * (0.8 + 0.2 * chance),
   leeway: leewayOf(life, policy.leeway)
 })
+
+/** A cooldown has two lengths: while a valid token is cached, and without one. */
+export interface Cooldown {
+  readonly withToken: number
+  readonly withoutToken: number
+}
+
+/** The longest cooldown without a valid token, so that callers soon notice the end of an outage. */
+const longestWithoutToken = 5000
+
+/**
+ * The lengths of the cooldown after a failure. Without a valid token it is at most 5 seconds, or `cooldownBase` if that
+ * is longer, unless the endpoint refused the request. `retryAfter` lengthens both.
+ *
+ * The failure of a renewal may be old, as in a process that was frozen. So it causes no cooldown without a valid token,
+ * unless the endpoint sent a `Retry-After`.
+ */
+export const cooldown = (
+  { cooldownBase, cooldownMax }: TokenPolicy,
+  { chance, failures, isRefusal, isRenewal, retryAfter }: {
+    /** The number of failures in a row, including this one. */
+    readonly failures: number
+    readonly isRefusal: boolean
+    readonly isRenewal: boolean
+    readonly retryAfter: number
+    readonly chance: number
+  }
+): Cooldown => {
+  const pause = (max: number) => backoff.pause({ base: cooldownBase, max }, failures, chance)
+  const least = Math.min(Math.max(retryAfter, 0), backoff.maxRetryAfter)
+  const longest = isRefusal ? cooldownMax : Math.min(cooldownMax, Math.max(cooldownBase, longestWithoutToken))
+  return {
+    withToken: Math.max(pause(cooldownMax), least),
+    withoutToken: isRenewal ? least : Math.max(pause(longest), least)
+  }
+}

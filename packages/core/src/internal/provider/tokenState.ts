@@ -11,12 +11,12 @@ import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import { untilRetry } from "../backoff.js"
 import { sameValue } from "../repeatedToken.js"
-import * as cooldowns from "./cooldown.js"
 import { expiredError, type Held, hold, isValid, longestWait, stateOf } from "./heldToken.js"
 import { elapsed, type Instant } from "./instant.js"
 import * as rejectionBudget from "./rejectionBudget.js"
-import type * as tokenPolicy from "./tokenPolicy.js"
+import * as tokenPolicy from "./tokenPolicy.js"
 
 /** One call of the source, shared by all callers that wait for it. */
 export interface Acquisition {
@@ -37,12 +37,18 @@ export interface State {
   /** The acquisition in flight. */
   readonly acquisition: Acquisition | undefined
   /** Never together with an acquisition in flight. */
-  readonly cooldown: cooldowns.Cooldown | undefined
+  readonly cooldown: Cooldown | undefined
   /** Failures in a row. */
   readonly failures: number
   readonly rejections: rejectionBudget.RejectionBudget
   /** Once true, always true. */
   readonly isClosed: boolean
+}
+
+/** The time after a failure in which no request is sent. */
+interface Cooldown extends tokenPolicy.Cooldown {
+  readonly since: Instant
+  readonly error: AccessTokenError
 }
 
 /** The caller waits until the acquisition has ended, or for `atMost` milliseconds, and then asks again. */
@@ -91,10 +97,10 @@ const shortestRenewalInterval = 1000
 const oldestToJoin = 30_000
 
 /** A caller wants a valid token. */
-export const get = (state: State, now: Instant): Transition<Action> =>
-  state.held !== undefined && isValid(state.held, now)
-    ? getWithToken(state, state.held, now)
-    : getWithoutToken(state, now)
+export const get = (state: State, now: Instant): Transition<Action> => {
+  const held = validToken(state, now)
+  return held === undefined ? getWithoutToken(state, now) : getWithToken(state, held, now)
+}
 
 const getWithToken = (state: State, held: Held, now: Instant): Transition<Action> => {
   const cached = stateOf(held, now)
@@ -145,7 +151,8 @@ export interface Waited {
  * unless the endpoint sent a `Retry-After`.
  */
 export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: Instant): Transition<Action> => {
-  if (state.held !== undefined && isValid(state.held, now)) return [serve(state.held), state]
+  const held = validToken(state, now)
+  if (held !== undefined) return [serve(held), state]
   return exit !== undefined && Exit.isFailure(exit) && !acquisition.isRenewal
     ? [failCause(exit.cause), state]
     : get(state, now)
@@ -159,7 +166,7 @@ export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Tr
   const { acquisition, exit } = waited
   const isOld = acquisition.isRenewal && timeToJoin(acquisition, now) <= 0
   if (exit === undefined || (Exit.isFailure(exit) && isOld)) return refresh(state, now)
-  return Exit.isFailure(exit) && (!acquisition.isRenewal || hasValidToken(state, now))
+  return Exit.isFailure(exit) && (!acquisition.isRenewal || validToken(state, now) !== undefined)
     ? [failCause(exit.cause), state]
     : getAgain(waited)(state, now)
 }
@@ -184,11 +191,22 @@ interface Ended {
   readonly chance: number
 }
 
-/** The end of an acquisition, as callers see it. */
-export interface Landed {
+/** The end of an acquisition: a cached token, or a failure. */
+export type Landed = Succeeded | Failed
+
+interface Succeeded {
   readonly acquisition: Acquisition
-  readonly exit: Exit.Exit<Held, AccessTokenError>
-  readonly hasValidToken: boolean
+  /** For the callers that wait. */
+  readonly exit: Exit.Exit<void, AccessTokenError>
+  readonly held: Held
+  readonly failure: undefined
+}
+
+interface Failed extends Pick<Succeeded, "acquisition" | "exit"> {
+  /** The cached token, if it is still valid. */
+  readonly held: Held | undefined
+  /** For metrics and logs. */
+  readonly failure: { readonly error: AccessTokenError["_tag"] | "Defect"; readonly reason: string }
 }
 
 /** An acquisition has ended. Returns nothing if it is not in flight any more. */
@@ -205,7 +223,7 @@ export const land =
     }
     const rejections = state.rejected === undefined ? state.rejections : rejectionBudget.resume(state.rejections, now)
     return [
-      { acquisition, exit: Exit.succeed(held), hasValidToken: true },
+      { acquisition, exit: Exit.void, held, failure: undefined },
       { ...state, held, rejected: undefined, acquisition: undefined, failures: 0, rejections }
     ]
   }
@@ -219,29 +237,51 @@ const failed = (
   { acquisition, chance }: Ended,
   cause: Cause.Cause<AccessTokenError>
 ) =>
-(state: State, now: Instant): Transition<Landed> => {
-  const error = cooldowns.errorOf(cause)
+(state: State, now: Instant): Transition<Failed> => {
+  const error = errorOf(cause)
   const failures = state.failures + 1
-  const lengths = cooldowns.lengths(policy, {
+  const lengths = tokenPolicy.cooldown(policy, {
     failures,
-    isRefusal: cooldowns.isRefusal(error),
+    isRefusal: isRefusal(error),
     isRenewal: acquisition.isRenewal,
-    retryAfter: Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall }),
+    retryAfter: untilRetry(error, now.wall),
     chance
   })
   const begun = { ...lengths, since: now, error }
   // With the `retryAt` that callers see now.
   const reported = currentCooldown({ ...state, cooldown: begun }, now)?.error ?? error
+  const isDefect = Cause.isDie(cause)
   return [
     {
       acquisition,
       // Waiting callers get a defect as it is, later ones the typed error.
-      exit: Cause.isDie(cause) ? Exit.failCause(cause) : Exit.fail(reported),
-      hasValidToken: hasValidToken(state, now)
+      exit: isDefect ? Exit.failCause(cause) : Exit.fail(reported),
+      held: validToken(state, now),
+      // The message of a defect comes from the source and may contain anything.
+      failure: isDefect
+        ? { error: "Defect", reason: "the TokenSource failed with a defect" }
+        : { error: reported._tag, reason: reported.message }
     },
     { ...state, acquisition: undefined, cooldown: { ...begun, error: reported }, failures }
   ]
 }
+
+/** The error of an acquisition that failed. A source may also interrupt itself, or fail with a defect. */
+const errorOf = (cause: Cause.Cause<AccessTokenError>): AccessTokenError => {
+  const code = Cause.isInterruptedOnly(cause) ? "SOURCE_INTERRUPTED" : "SOURCE_DEFECT"
+  return Option.getOrElse(
+    Cause.failureOption(cause),
+    () => new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
+  )
+}
+
+/**
+ * Whether the endpoint, or an API at its URL, refused the credentials, or limits the rate. Another attempt soon does
+ * not help.
+ */
+const isRefusal = (error: AccessTokenError): boolean =>
+  error._tag === "TokenRefusedError" &&
+  (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)
 
 /** The scope closes. Returns the acquisition in flight. */
 export const close = (state: State): Transition<Acquisition | undefined> => [
@@ -256,12 +296,14 @@ export const currentCooldown = (
 ): { readonly until: DateTime.Utc; readonly error: AccessTokenError } | undefined => {
   if (state.cooldown === undefined) return undefined
   const { error, since, withToken, withoutToken } = state.cooldown
-  const left = (hasValidToken(state, now) ? withToken : withoutToken) - elapsed(since, now)
+  const left = (validToken(state, now) === undefined ? withoutToken : withToken) - elapsed(since, now)
   const until = DateTime.unsafeMake(Math.ceil(now.wall + left))
   return left > 0 ? { until, error: withRetryAt(error, Option.some(until)) } : undefined
 }
 
-export const hasValidToken = ({ held }: State, now: Instant): boolean => held !== undefined && isValid(held, now)
+/** The cached token, unless it has expired. */
+const validToken = ({ held }: State, now: Instant): Held | undefined =>
+  held !== undefined && isValid(held, now) ? held : undefined
 
 const serve = (held: Held): Serve => ({ _tag: "Serve", held })
 

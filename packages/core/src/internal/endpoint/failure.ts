@@ -1,16 +1,16 @@
-/** The error for a refusal: a response with an error status, or a success with an error in its body. */
+/** The errors of a token request: without a response, or for a refusal by its status or its body. */
+import type * as HttpClientError from "@effect/platform/HttpClientError"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
-import * as Schema from "effect/Schema"
 import type { AccessToken } from "../../AccessToken.js"
-import { TokenRefusedError } from "../../AccessTokenError.js"
+import { TokenRefusedError, TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
 import type { TokenRequest } from "../../TokenRequest.js"
 import * as sanitise from "./sanitise.js"
 
-const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())
+const parseJson = Option.liftThrowable((body: string): unknown => JSON.parse(body))
 
 /** The names of a code and of a text in the errors of common endpoints. */
 const codes = "error ErrorCode errorCode code errorcode type".split(" ")
@@ -66,7 +66,7 @@ export const refusal = (
   { headers, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "status">,
   body: string | undefined
 ): TokenRefusedError | undefined => {
-  const json = Option.getOrUndefined(decodeJson(body))
+  const json = Option.getOrUndefined(parseJson(body ?? ""))
   const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
   if (status < 400 && (!has("error") || has("access_token"))) return undefined
   const places = placesIn(json)
@@ -87,3 +87,34 @@ export const refusal = (
     changedByFormDecoding: reason === "InvalidClient" && own?.isAmbiguous?.(credentials) === true
   })
 }
+
+/**
+ * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the
+ * system.
+ */
+export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
+  const causes = chain(error.cause)
+  const codes = causes.map(({ code }) => code).filter(isSystemCode)
+  // `boundClient` stopped a redirect to another origin.
+  const isRedirect = error.cause instanceof UntrustedOriginError
+  // By the codes of OpenSSL, or by the message in runtimes without codes.
+  const isCertificateFault = codes.some((code) => certificateCode.test(code)) ||
+    causes.some(({ message }) => Predicate.isString(message) && /certificate/i.test(message))
+  return new TokenRequestError({
+    reason: isRedirect ? "Redirect" : isCertificateFault ? "Certificate" : "Transport",
+    attempts: 1,
+    code: Option.fromNullable(codes[0])
+  })
+}
+
+const certificateCode = /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
+
+interface Fault {
+  readonly [property: string]: unknown
+}
+
+/** An error and its causes. `fetch` puts the error of the system into the cause of its own error. */
+const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
+  Predicate.isReadonlyRecord(error) && depth < 5 ? [error, ...chain(error["cause"], depth + 1)] : []
+
+const isSystemCode = (code: unknown): code is string => Predicate.isString(code) && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)

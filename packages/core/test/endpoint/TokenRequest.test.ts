@@ -214,7 +214,16 @@ describe("TokenRequest", () => {
           const reason = `must be the base URL, without ${path.replace(/^\/*/, "/")}`
           return [{ authUrl: "https://auth.shop.example/token/", path }, "authUrl", reason] as const
         }),
-        [{ maxLifetime: 0 }, "maxLifetime", "must be greater than zero"],
+        ...["/v1/oauth/accesstoken", "/base/v1/oauth/accesstoken/"].map((path) => {
+          const reason = "must be the base URL, without /v1/oauth/accesstoken"
+          return [{ authUrl: `https://auth.shop.example${path}` }, "authUrl", reason] as const
+        }),
+        ...[{ maxLifetime: 0 }, { deadline: 0 }, { deadline: NaN }, { attemptTimeout: "-1 seconds" }].map((limit) =>
+          [limit as Partial<TokenEndpoint.Options>, Object.keys(limit)[0], "must be greater than zero"] as const
+        ),
+        ...[0, NaN, Infinity].map((maxResponseBytes) =>
+          [{ maxResponseBytes }, "maxResponseBytes", "must be a whole number of bytes, at least 1"] as const
+        ),
         [{ request: clientSecretPost({ client_id: "canary" }) }, "request", among],
         [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "request", among],
         [{ request: clientSecretPost({ client_assertion: "canary" }) }, "request", among],

@@ -63,6 +63,8 @@ describe("baseUrl", () => {
       const error = Effect.runSync(Effect.flip(baseUrl("authUrl", value, false)))
       deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", "authUrl", reason])
       deepStrictEqual(error.permittedBy, Option.liftPredicate("allowInsecure", () => reason === elsewhere))
+      const isAllowed = Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", value, true)))
+      assert.strictEqual(isAllowed, reason === elsewhere, "allowInsecure relaxes no other rule")
       assert.isFalse(shows(error, "canary"))
     }
   })

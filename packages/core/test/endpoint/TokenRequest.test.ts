@@ -251,7 +251,9 @@ describe("TokenRequest", () => {
         [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]
       ] as const
     )("%j fails with a ConfigurationError when the layer is built", function*([options, option, reason]) {
-      const error = yield* Effect.flip(acquire(FakeClient.make(FakeClient.token), options))
+      const client = FakeClient.make(FakeClient.token)
+      const error = yield* Effect.flip(acquire(client, options))
+      deepStrictEqual(client.times, [])
       assert.instanceOf(error, AccessTokenError.ConfigurationError)
       deepStrictEqual([error.option, error.reason], [option, reason])
       assert.isFalse(shows(error, "canary"))

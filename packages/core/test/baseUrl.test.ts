@@ -84,14 +84,17 @@ describe("baseUrl", () => {
     assert.isTrue(isLoopback(new URL("redis://127.0.0.1")))
   })
 
+  const path = "/v1/oauth/accesstoken"
+
   it.each([
+    { what: "its path is that of the specification", authUrl: "https://x/a/%20b//", url: `https://x/a/%20b${path}` },
     { what: "a host with the name of the path is not the path", authUrl: "https://x", path: "/x", url: "https://x/x" },
     { what: "the path may be a slash", authUrl: "https://x", path: "/", url: "https://x/" },
     { what: "without a path, the base URL stays as it is", authUrl: "https://x/a//", path: "", url: "https://x/a//" },
     { what: "slashes at its end count as one", authUrl: "https://x/a//", path: "b", url: "https://x/a/b" },
     { what: "it may begin like the path", authUrl: "https://x/token/a", path: "token", url: "https://x/token/a/token" }
-  ])("the URL of an endpoint: $what", ({ authUrl, path, url }) => {
-    assert.strictEqual(Effect.runSync(endpointUrl({ authUrl, path })), url)
+  ])("the URL of an endpoint: $what", ({ url, ...options }) => {
+    assert.strictEqual(Effect.runSync(endpointUrl(options)), url)
   })
 
   it("the URL of an endpoint may be http with allowInsecure alone", () => {

@@ -6,7 +6,6 @@ import { Clock, Deferred, Duration, Effect, Either, Exit, Fiber, Layer, Option, 
 import { TestClock, type Tracer } from "effect"
 import { settle, withHeadersOnSpans } from "../support/effectLine.js"
 import * as FakeClient from "../support/fakeClient.js"
-import { renderings } from "../support/renderings.js"
 import { observed } from "../support/telemetry.js"
 import { test } from "../support/test.js"
 import { make as virtualClock } from "../support/virtualClock.js"
@@ -523,19 +522,12 @@ describe("the retries of TokenEndpoint", () => {
 
   describe("an error response", () => {
     test("that echoes the secret or the replaced token is reported without it", function*() {
-      for (const value of [clientSecret, "invented-token-canary"]) {
-        for (const status of [200, 400]) {
-          const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
-          const replacing = "invented-token-canary"
-          const error = yield* refusalOf(FakeClient.make(reply(status, body)), { replacing })
-          deepStrictEqual(
-            [error.status, error.code, error.description],
-            [status, Option.some("invalid_request"), Option.none()]
-          )
-          assert.notInclude(renderings(error), value)
-          const harmless = FakeClient.make(reply(status, body.replace(value, "something")))
-          assert.include(renderings(yield* refusalOf(harmless, { replacing })), "you sent something")
-        }
+      const replacing = "invented-token-canary"
+      for (const value of [clientSecret, replacing, "something"]) {
+        const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
+        const { code, description } = yield* refusalOf(FakeClient.make(reply(400, body)), { replacing })
+        const expected = Option.liftPredicate(`you sent ${value}`, () => value === "something")
+        deepStrictEqual([code, description], [Option.some("invalid_request"), expected])
       }
     })
 
@@ -575,20 +567,14 @@ describe("the retries of TokenEndpoint", () => {
     test("returns the token with all fields of the response in the specification", function*() {
       yield* TestClock.setTime(1_000_000)
       const token = yield* tokenOf(FakeClient.make(reply(200, tokenBody({ scope: "orders" }))))
-      deepStrictEqual(
-        { ...token, value: Redacted.value(token.value) },
-        {
-          value: "invented-token-0001",
-          tokenType: "Bearer" as const,
-          scope: "orders",
-          acquiredAt: token.acquiredAt,
-          expiresAt: token.expiresAt,
-          applicationName: Option.some("Invented Shop"),
-          developerEmail: Option.some(Redacted.make("developer@shop.example")),
-          issuedAt: Option.some("1767225600000"),
-          clientId: Option.some(clientId)
-        }
-      )
+      deepStrictEqual({ ...token, value: Redacted.value(token.value) }, {
+        ...{ value: "invented-token-0001", tokenType: "Bearer" as const, scope: "orders" },
+        ...{ acquiredAt: token.acquiredAt, expiresAt: token.expiresAt },
+        applicationName: Option.some("Invented Shop"),
+        developerEmail: Option.some(Redacted.make("developer@shop.example")),
+        issuedAt: Option.some("1767225600000"),
+        clientId: Option.some(clientId)
+      })
       deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_000, 4_600_000])
       const without = yield* tokenOf(FakeClient.make(reply(200, tokenBody({ scope: undefined }))))
       assert.strictEqual(without.scope, "")
@@ -659,17 +645,6 @@ describe("the retries of TokenEndpoint", () => {
         ]
       )
       deepStrictEqual(yield* Effect.serviceOption(FetchHttpClient.RequestInit), Option.none())
-    })
-
-    test("goes to {auth_url}/v1/oauth/accesstoken, however auth_url ends", function*() {
-      const ends = ["", "/", "//", "/base", "/base//", "/two/levels/", "/with%20blank"]
-      for (const end of ends) {
-        const authUrl = `https://auth.shop.example${end}`
-        const client = FakeClient.make(FakeClient.token)
-        for (const form of [authUrl, new URL(authUrl)]) yield* run(client, { authUrl: form })
-        const sent = `POST https://auth.shop.example${end.replace(/\/+$/, "")}/v1/oauth/accesstoken`
-        deepStrictEqual(client.requests.map(({ method, url }) => `${method} ${url}`), [sent, sent])
-      }
     })
 
     test("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", function*() {

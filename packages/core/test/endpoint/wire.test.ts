@@ -65,18 +65,18 @@ describe("TokenEndpoint", () => {
     const chunks = [body.slice(0, 9), body.slice(9), ""].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
     const refused = head(401, { "content-length": "1000" }) + "{"
 
-    test.live.each<readonly [what: string, answer: CaptureServer.Answer, outcome: string]>([
-      ["with a byte order mark and white space", CaptureServer.answer(200, `\ufeff \n${body}\r\n`), "a token"],
-      ["in two chunks", CaptureServer.raw(chunked + chunks.join("")), "a token"],
-      ["without a content-length", CaptureServer.raw(closing + body), "a token"],
-      ["of another type", CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" }), "a token"],
-      ["of no chunks", CaptureServer.raw(`${chunked}0\r\n\r\n`), "TokenResponseError"],
-      ["cut short without a content-length", CaptureServer.raw(closing + body.slice(0, 40)), "TokenResponseError"],
-      ["longer than its content-length", CaptureServer.raw(tooShort + body), "TokenResponseError"],
-      ["shorter than its content-length, with status 401,", CaptureServer.raw(refused), "InvalidClient (401)"],
-      ["reset, with status 401,", CaptureServer.rawThenReset(refused), "InvalidClient (401)"],
-      ["that stalls, with status 401,", CaptureServer.rawThenSilence(refused), "InvalidClient (401)"]
-    ])("a body %s leads to one request, whose socket closes, and to %s", function*([, answer, expected]) {
+    test.live.each<readonly [what: string, outcome: string, answer: CaptureServer.Answer]>([
+      ["with a byte order mark and white space", "a token", CaptureServer.answer(200, `\ufeff \n${body}\r\n`)],
+      ["in two chunks", "a token", CaptureServer.raw(chunked + chunks.join(""))],
+      ["without a content-length", "a token", CaptureServer.raw(closing + body)],
+      ["of another type", "a token", CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })],
+      ["of no chunks", "TokenResponseError", CaptureServer.raw(`${chunked}0\r\n\r\n`)],
+      ["cut short without a content-length", "TokenResponseError", CaptureServer.raw(closing + body.slice(0, 40))],
+      ["longer than its content-length", "TokenResponseError", CaptureServer.raw(tooShort + body)],
+      ["shorter than its content-length, with status 401,", "InvalidClient (401)", CaptureServer.raw(refused)],
+      ["reset, with status 401,", "InvalidClient (401)", CaptureServer.rawThenReset(refused)],
+      ["that stalls, with status 401,", "InvalidClient (401)", CaptureServer.rawThenSilence(refused)]
+    ])("a body %s leads to one request, whose socket closes, and to %s", function*([, expected, answer]) {
       const server = yield* CaptureServer.make(answer)
       const outcome = yield* Effect.match(acquire(client, server.url), {
         onFailure: (error) => error._tag === "TokenRefusedError" ? `${error.reason} (${error.status})` : error._tag,

@@ -2,11 +2,11 @@ import { HttpBody } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AuthorizedHttpClient, StoreAuth, TokenEndpoint } from "@store-api/core"
+import * as Canary from "@store-api/testing/leaksIn"
+import { test } from "@store-api/testing/test"
 import { Effect, Fiber, Layer, Option, Redacted, Schedule } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type ClientLayer, onEachClient } from "../support/clients.js"
-import * as Canary from "../support/leaksIn.js"
-import { test } from "../support/test.js"
 import { clientId, clientSecret, credentialsOf, printable, tokenBody } from "../support/wire.js"
 
 const token = CaptureServer.answer(200, tokenBody())

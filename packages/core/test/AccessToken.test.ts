@@ -97,12 +97,14 @@ describe("AccessToken", () => {
       })
       const unredacted = { ...token, value: Redacted.value(token.value), developerEmail: email }
       assert.isTrue(shows(unredacted, secret) && shows(unredacted, email), "control: the search finds both")
-      const encoded = yield* Schema.encode(AccessToken.AccessToken)(token)
-      for (const text of [secret, email]) {
-        assert.isFalse(shows(token, text))
-        assert.isFalse(shows({ ...token }, text))
-        assert.isFalse(shows(encoded, text))
-      }
+      const { decodeUnknownEither, encode, encodeEither } = Schema
+      const values = [
+        ...[token, Option.some(token), { ...token }, yield* encode(AccessToken.AccessToken)(token)],
+        encodeEither(AccessToken.AccessToken)({ ...token, tokenType: "mac" } as never),
+        decodeUnknownEither(AccessToken.AccessToken)({ value: token.value }),
+        decodeUnknownEither(AccessToken.AccessToken)({ ...token, value: Redacted.make(1) })
+      ]
+      for (const value of values) assert.isFalse(shows(value, secret) || shows(value, email))
       assert.include(renderings(token), "redacted")
     })
   })

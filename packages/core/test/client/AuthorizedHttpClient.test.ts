@@ -220,25 +220,14 @@ describe("AuthorizedHttpClient", () => {
   describe("trusted origins", () => {
     test("fails with UntrustedOriginError for another origin, port or scheme, without any request", function*() {
       const { client, sent, tokenRequests } = yield* make()
-      for (
-        const url of [
-          "https://evil.example/orders",
-          "http://api.store.example/v1/orders",
-          "https://api.store.example:8443/v1/orders",
-          "https://api.store.example.evil.example/",
-          "https://api.store.example@evil.example/",
-          "https:\\\\evil.example/",
-          "https://[::1]/",
-          "https://0x7f.1/",
-          "https://user:invented@evil.example/",
-          "data:text/plain,x",
-          "https://evil.example/?https://api.store.example/",
-          "https:api.store.example/v1/orders",
-          "blob:https://api.store.example/1",
-          "ftp://api.store.example/",
-          "s3://api.store.example/"
-        ]
-      ) {
+      const urls = [
+        ...["https://evil.example/orders", "http://api.store.example/v1/orders", "https://api.store.example:8443/v1"],
+        ...["https://api.store.example.evil.example/", "https://api.store.example@evil.example/"],
+        ...["https:\\\\evil.example/", "https://[::1]/", "https://0x7f.1/", "https://user:invented@evil.example/"],
+        ...["data:text/plain,x", "https://evil.example/?https://api.store.example/", "ftp://api.store.example/"],
+        ...["https:api.store.example/v1/orders", "blob:https://api.store.example/1", "s3://api.store.example/"]
+      ]
+      for (const url of urls) {
         // Also with a header of the caller: it may be the header of an earlier request, copied with its token.
         for (const options of [{}, ownHeader]) {
           const error = yield* Effect.flip(client.get(url, options))

@@ -7,7 +7,7 @@ import { TokenSource } from "@store-api/core"
 import * as Canary from "@store-api/testing/leaksIn"
 import { render } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { Data, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Data, DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { token as acquired } from "../support/scriptedSource.js"
 
 const secret = Canary.secret()
@@ -24,18 +24,6 @@ const accessToken = new AccessToken.AccessToken({
 })
 
 describe("no rendering shows the secret or the token of", () => {
-  it("an access token, alone, in an Option, copied, and encoded", () => {
-    assertNoLeak(accessToken)
-    assertNoLeak(Option.some(accessToken))
-    assertNoLeak({ ...accessToken })
-    assertNoLeak(Schema.encodeSync(AccessToken.AccessToken)(accessToken))
-    assertNoLeak(
-      Effect.runSyncExit(Schema.encode(AccessToken.AccessToken)({ ...accessToken, tokenType: "mac" } as never))
-    )
-    assertNoLeak(Schema.decodeUnknownEither(AccessToken.AccessToken)({ value: Redacted.make(token.value) }))
-    assertNoLeak(Schema.decodeUnknownEither(AccessToken.AccessToken)({ ...accessToken, value: Redacted.make(1) }))
-  })
-
   test("the credentials, and all services with their layers, while the provider holds a token", function*() {
     const credentials = yield* ClientCredentials.make({
       clientId: "invented-client",

@@ -27,8 +27,6 @@ test("NodeHttp.Options: a private key is Redacted, and no option turns certifica
 
 test("NodeStoreAuth.Options", () => {
   const { layer } = NodeStoreAuth
-  expect(layer).type.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret, http: { connections: 1 } })
-  expect(layer).type.toBeCallableWith({ authUrl, apiUrl, credentials })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret: "in the open" })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, connections: 1 })
@@ -39,10 +37,6 @@ test("PromiseStoreAuth.Options", () => {
   const { make } = PromiseStoreAuth
   const store = {} as Layer.Layer<TokenStore.TokenStore, AccessTokenError.ConfigurationError>
   const shared = { lease: "5 seconds" } as const
-  expect(make).type.toBeCallableWith()
-  expect(make).type.toBeCallableWith({ http: { connections: 1 }, provider: { leeway: "10 seconds" } })
-  expect(make).type.toBeCallableWith({ store, shared })
-  expect(make).type.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret })
   expect(make).type.toBeCallableWith({ authUrl, apiUrl, credentials, http: { connections: 1 }, store, shared })
   expect(make).type.not.toBeCallableWith({ authUrl, apiUrl })
   expect(make).type.not.toBeCallableWith({ store, apiUrl })

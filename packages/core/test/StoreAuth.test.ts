@@ -366,14 +366,12 @@ describe("StoreAuth.config", () => {
     yield* build(complete)
   })
 
-  test.each(
-    [
-      ["STORE_API_AUTH_URL", "authUrl", "http://canary.shop.example"],
-      ["STORE_API_URL", "apiUrl", "https://:canary@api.shop.example"],
-      ["STORE_API_CLIENT_ID", "clientId", "canary&"],
-      ["STORE_API_CLIENT_SECRET", "clientSecret", "canary\n"]
-    ] as const
-  )("fails when the layer is built with an invalid or empty %s, and shows no value", function*([name, key, invalid]) {
+  test.each([
+    ["STORE_API_AUTH_URL", "authUrl", "http://canary.shop.example"],
+    ["STORE_API_URL", "apiUrl", "https://:canary@api.shop.example"],
+    ["STORE_API_CLIENT_ID", "clientId", "canary&"],
+    ["STORE_API_CLIENT_SECRET", "clientSecret", "canary\n"]
+  ])("fails when the layer is built with an invalid or empty %s, and shows no value", function*([name, key, invalid]) {
     for (const value of key.endsWith("Url") ? ["", "  ", invalid] : ["", invalid]) {
       const error = yield* buildError({ ...complete, [name]: value })
       if (key === "authUrl" || key === "apiUrl") {

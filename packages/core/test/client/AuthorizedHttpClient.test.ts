@@ -390,14 +390,6 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("acquires one new token for a hundred simultaneous 401s", function*() {
-      const { client, tokenRequests } = yield* make({ answer: rejecting("token-1") })
-      const calls = Array.from({ length: 100 }, () => client.get("/orders"))
-      const responses = yield* Effect.all(calls, { concurrency: "unbounded" })
-      assert.isTrue(responses.every(({ status }) => status === 200))
-      assert.strictEqual(yield* tokenRequests, 2)
-    })
-
     test("repeats a request only if its body can be sent again", function*() {
       const bytes = new Uint8Array([1])
       for (

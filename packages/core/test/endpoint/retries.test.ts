@@ -172,14 +172,12 @@ describe("the retries of TokenEndpoint", () => {
   })
 
   describe("the pauses between attempts", () => {
-    test.each(
-      [
-        ["75 percent", 0, [150, 300, 600, 750, 750]],
-        ["87.5 percent", 0.5, [175, 350, 700, 875, 875]],
-        ["100 percent", 1, [200, 400, 800, 1000, 1000]],
-        ["87.8 percent, rounded up to milliseconds", 0.513, [176, 352, 703, 879, 879]]
-      ] as const
-    )("double from 200 ms up to a second, times a jitter of %s", function*([, random, pauses]) {
+    test.each([
+      ["75 percent", 0, [150, 300, 600, 750, 750]],
+      ["87.5 percent", 0.5, [175, 350, 700, 875, 875]],
+      ["100 percent", 1, [200, 400, 800, 1000, 1000]],
+      ["87.8 percent, rounded up to milliseconds", 0.513, [176, 352, 703, 879, 879]]
+    ])("double from 200 ms up to a second, times a jitter of %s", function*([, random, pauses]) {
       const { times, took } = yield* run(FakeClient.make(unavailable), { random })
       deepStrictEqual<ReadonlyArray<number>>(gaps(times), pauses)
       assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
@@ -198,16 +196,14 @@ describe("the retries of TokenEndpoint", () => {
     const retryAtOf = ({ result }: Effect.Effect.Success<ReturnType<typeof run>>) =>
       Option.map(AccessTokenError.retryAt(Either.merge(result)), ({ epochMillis }) => epochMillis)
 
-    test.each(
-      [
-        ["seconds", "5", 5000],
-        ["the last second before the deadline", "29", 29_000],
-        ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
-        ["no time", "0", 150],
-        ["an unusable value", "soon", 150],
-        ["a date in the past", "Wed, 31 Dec 1969 23:00:00 GMT", 150]
-      ] as const
-    )("delays the next attempt when it fits the deadline: %s", function*([, value, wait]) {
+    test.each([
+      ["seconds", "5", 5000],
+      ["the last second before the deadline", "29", 29_000],
+      ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
+      ["no time", "0", 150],
+      ["an unusable value", "soon", 150],
+      ["a date in the past", "Wed, 31 Dec 1969 23:00:00 GMT", 150]
+    ])("delays the next attempt when it fits the deadline: %s", function*([, value, wait]) {
       for (const status of value === "soon" ? [503] : [429, 503]) {
         yield* TestClock.setTime(0)
         const { times } = yield* run(FakeClient.make(replyAfter(value, status), FakeClient.token))
@@ -222,13 +218,11 @@ describe("the retries of TokenEndpoint", () => {
       }
     })
 
-    test.each(
-      [
-        ["the deadline exactly", "30", 30_000],
-        ["more than the deadline", "31", 31_000],
-        ["a year, limited to an hour", "31536000", 3_600_000]
-      ] as const
-    )("ends the acquisition and becomes retryAt when it does not fit the deadline: %s", function*([, value, at]) {
+    test.each([
+      ["the deadline exactly", "30", 30_000],
+      ["more than the deadline", "31", 31_000],
+      ["a year, limited to an hour", "31536000", 3_600_000]
+    ])("ends the acquisition and becomes retryAt when it does not fit the deadline: %s", function*([, value, at]) {
       const failed = yield* run(FakeClient.make(replyAfter(value), FakeClient.token))
       deepStrictEqual([failed.times, failed.took, retryAtOf(failed)], [[0], 0, Option.some(at)])
     })
@@ -379,13 +373,11 @@ describe("the retries of TokenEndpoint", () => {
       deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_150, 4_600_150])
     })
 
-    test.each(
-      [
-        ["set back by an hour", -3_600_000, 0, 1],
-        ["set forward by five seconds", 5000, -5000, 1],
-        ["set forward by two hours, as if the machine slept,", 7_200_000, 0, 2]
-      ] as const
-    )("return a usable token when the wall clock is %s during a request", function*([, jump, since, requests]) {
+    test.each([
+      ["set back by an hour", -3_600_000, 0, 1],
+      ["set forward by five seconds", 5000, -5000, 1],
+      ["set forward by two hours, as if the machine slept,", 7_200_000, 0, 2]
+    ])("return a usable token when the wall clock is %s during a request", function*([, jump, since, requests]) {
       const time = virtualClock()
       let jumps = 0
       const client = FakeClient.make((request) =>
@@ -479,15 +471,13 @@ describe("the retries of TokenEndpoint", () => {
       deepStrictEqual([sent, outcome, reads], [expected, reason, 2])
     })
 
-    test.each(
-      [
-        ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
-        ["fails with a defect", Effect.die("an invented defect")],
-        ["never ends", Effect.never],
-        ["never ends and cannot be interrupted", Effect.uninterruptible(Effect.never)],
-        ["interrupts itself", Effect.interrupt]
-      ] as const
-    )(
+    test.each([
+      ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
+      ["fails with a defect", Effect.die("an invented defect")],
+      ["never ends", Effect.never],
+      ["never ends and cannot be interrupted", Effect.uninterruptible(Effect.never)],
+      ["interrupts itself", Effect.interrupt]
+    ])(
       "are not tried again if the second read %s: the acquisition fails with the error of the endpoint",
       function*([, second]) {
         for (const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const) {

@@ -159,16 +159,13 @@ describe("AccessTokenError", () => {
     ([, logger]) =>
       Effect.gen(function*() {
         for (const [name, error] of all) {
-          for (
-            const log of [
-              Effect.logWarning("an invented text", error),
-              Effect.logWarning(error),
-              Effect.logWarning({ error }),
-              Effect.logWarning("an invented text", Cause.fail(error)),
-              Effect.logWarning("an invented text", Cause.die(error)),
-              Effect.annotateLogs(Effect.logWarning("an invented text"), "error", error)
-            ]
-          ) {
+          const text = "an invented text"
+          const logs = [
+            ...[[text, error], [error], [{ error }], [text, Cause.fail(error)], [text, Cause.die(error)]]
+              .map((values) => Effect.logWarning(...values)),
+            Effect.annotateLogs(Effect.logWarning(text), "error", error)
+          ]
+          for (const log of logs) {
             printed.length = 0
             yield* log
             assert.include(printed.join("\n"), error.message, name)

@@ -227,9 +227,8 @@ describe("StoreAuth", () => {
     })
 
     test("follows redirects to trusted origins only", function*() {
-      for (
-        const [location, visited] of [["https://cdn.store.example/a", 2], ["https://elsewhere.example/a", 1]] as const
-      ) {
+      const targets = [["https://cdn.store.example/a", 2], ["https://elsewhere.example/a", 1]] as const
+      for (const [location, visited] of targets) {
         const { exit, sent } = yield* fromSource({
           client: { trustedOrigins: ["https://cdn.store.example"] },
           transformClient: HttpClient.followRedirects(3)
@@ -270,13 +269,10 @@ describe("StoreAuth", () => {
     const whole: Config.Config<StoreAuth.Options> = Config.succeed(secretOptions)
     const credentials = ClientCredentials.make(secretOptions)
     const urls = { authUrl: Config.succeed(authUrl), apiUrl: Config.succeed(apiUrl) }
+    const secrets = { clientId: Config.succeed(clientId), clientSecret: Config.succeed(clientSecret) }
     const layers = [
       StoreAuth.layerConfig(whole),
-      StoreAuth.layerConfig({
-        ...urls,
-        clientId: Config.succeed(clientId),
-        clientSecret: Config.succeed(clientSecret)
-      }),
+      StoreAuth.layerConfig({ ...urls, ...secrets }),
       StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials })),
       StoreAuth.layerConfig({ ...urls, credentials: Config.succeed(credentials) })
     ]

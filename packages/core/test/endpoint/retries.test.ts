@@ -298,14 +298,11 @@ describe("the retries of TokenEndpoint", () => {
       ["credentials that cannot be interrupted", FakeClient.token, { credentials: stubborn }]
     ])("hold in every region of the caller, and in a finalizer: %s", function*([, hanging, options]) {
       const inFinalizer = (acquisition: ReturnType<typeof FakeClient.acquire>) =>
-        Effect.flatMap(
-          Deferred.make<Effect.Effect.Success<typeof acquisition>, unknown>(),
-          (result) =>
-            Effect.void.pipe(
-              Effect.ensuring(acquisition.pipe(Effect.intoDeferred(result))),
-              Effect.zipRight(Deferred.await(result))
-            )
-        )
+        Effect.gen(function*() {
+          const result = yield* Deferred.make<AccessToken.AccessToken, Effect.Effect.Error<typeof acquisition>>()
+          yield* Effect.ensuring(Effect.void, acquisition.pipe(Effect.intoDeferred(result)))
+          return yield* Deferred.await(result)
+        })
       for (const region of [Effect.interruptible, Effect.uninterruptible, inFinalizer]) {
         const fiber = yield* Effect.fork(Effect.flip(region(FakeClient.acquire(FakeClient.make(hanging), options))))
         yield* TestClock.adjust("30 seconds")

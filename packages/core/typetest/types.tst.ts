@@ -1,8 +1,8 @@
 /** The types of core as its users meet them. docs/reference/api has the type of each function and field. */
 import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
 import { type AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { ClientCredentials, StoreAuth, TokenRequest, TokenSource, TokenStore } from "@store-api/core"
-import type { Context, DateTime, Option, Redacted, Schema } from "effect"
+import { ClientCredentials, StoreAuth, TokenRequest, TokenStore } from "@store-api/core"
+import type { DateTime, Option, Redacted, Schema } from "effect"
 import { Config, Effect, Layer } from "effect"
 import { expect, test } from "tstyche"
 
@@ -52,23 +52,6 @@ test("each handler of catchTags gets its own error, and the others remain", () =
   const handled = call.pipe(Effect.catchTags({ ...ofHttp, UntrustedOriginError: Effect.succeed }))
   expect(Effect.flip(handled)).type.toBeAssignableTo<Effect.Effect<Failure, unknown>>()
   expect(Effect.flip(call)).type.not.toBeAssignableTo<Effect.Effect<Failure, unknown>>()
-})
-
-test("each tag has its service, and each reference its value", () => {
-  expect(AccessTokenProvider.AccessTokenProvider).type.toBeAssignableTo<
-    Context.Tag<Provider, AccessTokenProvider.Service>
-  >()
-  expect(AuthorizedHttpClient.AuthorizedHttpClient).type.toBeAssignableTo<
-    Context.Tag<AuthorizedHttpClient.AuthorizedHttpClient, AuthorizedHttpClient.Service>
-  >()
-  expect(TokenSource.TokenSource).type.toBeAssignableTo<Context.Tag<TokenSource.TokenSource, TokenSource.Service>>()
-  expect(TokenStore.TokenStore).type.toBeAssignableTo<Context.Tag<TokenStore.TokenStore, TokenStore.Service>>()
-  expect(AuthorizedHttpClient.RetryUnauthorized).type.toBeAssignableTo<
-    Context.Reference<AuthorizedHttpClient.RetryUnauthorized, boolean | undefined>
-  >()
-  expect(TokenStore.FailedAttempt).type.toBeAssignableTo<
-    Context.Reference<TokenStore.FailedAttempt, (reason: string) => void> & Effect.Effect<(reason: string) => void>
-  >()
 })
 
 test("an authorized client fails with the errors of HTTP, of tokens and of origins", () => {

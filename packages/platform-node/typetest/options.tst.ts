@@ -18,10 +18,8 @@ test("the fetch of PromiseStoreAuth is the global one", () => {
 })
 
 test("NodeHttp.Options: a private key is Redacted, and no option turns certificates off", () => {
-  expect(NodeHttp.layer).type.toBeCallableWith({ proxy: new URL(apiUrl), cert: "", key: Redacted.make("") })
   expect(NodeHttp.layer).type.not.toBeCallableWith({ key: "in the open" })
   expect(NodeHttp.layer).type.not.toBeCallableWith({ rejectUnauthorized: false })
-  expect(NodeHttp.layerConfig).type.toBeCallableWith({ connections: Config.integer("CONNECTIONS") })
   expect(NodeHttp.layerConfig).type.not.toBeCallableWith({ connections: Config.string("CONNECTIONS") })
 })
 

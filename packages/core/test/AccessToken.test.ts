@@ -97,12 +97,13 @@ describe("AccessToken", () => {
       })
       const unredacted = { ...token, value: Redacted.value(token.value), developerEmail: email }
       assert.isTrue(shows(unredacted, secret) && shows(unredacted, email), "control: the search finds both")
-      const encoded = yield* Schema.encode(AccessToken.AccessToken)(token)
-      for (const text of [secret, email]) {
-        assert.isFalse(shows(token, text))
-        assert.isFalse(shows({ ...token }, text))
-        assert.isFalse(shows(encoded, text))
-      }
+      const values = [
+        ...[token, Option.some(token), { ...token }, yield* Schema.encode(AccessToken.AccessToken)(token)],
+        Effect.runSyncExit(Schema.encode(AccessToken.AccessToken)({ ...token, tokenType: "mac" } as never)),
+        Schema.decodeUnknownEither(AccessToken.AccessToken)({ value: token.value }),
+        Schema.decodeUnknownEither(AccessToken.AccessToken)({ ...token, value: Redacted.make(1) })
+      ]
+      for (const value of values) assert.isFalse(shows(value, secret) || shows(value, email))
       assert.include(renderings(token), "redacted")
     })
   })

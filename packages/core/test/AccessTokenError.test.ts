@@ -159,16 +159,13 @@ describe("AccessTokenError", () => {
     ([, logger]) =>
       Effect.gen(function*() {
         for (const [name, error] of all) {
-          for (
-            const log of [
-              Effect.logWarning("an invented text", error),
-              Effect.logWarning(error),
-              Effect.logWarning({ error }),
-              Effect.logWarning("an invented text", Cause.fail(error)),
-              Effect.logWarning("an invented text", Cause.die(error)),
-              Effect.annotateLogs(Effect.logWarning("an invented text"), "error", error)
-            ]
-          ) {
+          const text = "an invented text"
+          const logs = [
+            ...[[text, error], [error], [{ error }], [text, Cause.fail(error)], [text, Cause.die(error)]]
+              .map((values) => Effect.logWarning(...values)),
+            Effect.annotateLogs(Effect.logWarning(text), "error", error)
+          ]
+          for (const log of logs) {
             printed.length = 0
             yield* log
             assert.include(printed.join("\n"), error.message, name)
@@ -201,24 +198,24 @@ describe("AccessTokenError", () => {
     assert.strictEqual(identifier, `@store-api/core/${error._tag}`)
   })
 
-  it.each(
-    [
-      [400, "invalid_scope", "check the parameters of the token request."],
-      [400, "invalid_target", "check the parameters of the token request."],
-      [400, "my_invalid_scope", "check authUrl, and the parameters of the token request if it has any."],
-      [400, "invalid_scopes", "check authUrl, and the parameters of the token request if it has any."],
-      [400, "invalid_grant", "check the client id and secret, and what the client is allowed to do."],
-      [400, "unauthorized_client", "check the client id and secret, and what the client is allowed to do."],
-      [400, "my_invalid_grant", "check authUrl, and the parameters of the token request if it has any."],
-      [400, "invalid_grants", "check authUrl, and the parameters of the token request if it has any."],
-      [400, undefined, "check authUrl and the path of the token endpoint."],
-      [404, undefined, "check authUrl and the path of the token endpoint."],
-      [405, "invented", "check authUrl and the path of the token endpoint."]
-    ] as const
-  )("a refusal with status %s and the code %s: %s", (status, code, advice) => {
+  const ofParameters = "check the parameters of the token request."
+  const ofUrl = "check authUrl, and the parameters of the token request if it has any."
+  const ofClient = "check the client id and secret, and what the client is allowed to do."
+  const ofPath = "check authUrl and the path of the token endpoint."
+
+  it.each<readonly [status: number, advice: string, codes: ReadonlyArray<string | undefined>]>([
+    [400, ofParameters, ["invalid_scope", "invalid_target"]],
+    [400, ofUrl, ["my_invalid_scope", "invalid_scopes", "my_invalid_grant", "invalid_grants"]],
+    [400, ofClient, ["invalid_grant", "unauthorized_client"]],
+    [400, ofPath, [undefined]],
+    [404, ofPath, [undefined]],
+    [405, ofPath, ["invented"]]
+  ])("a refusal with status %s: %s, because of the code: %j", (status, advice, codes) => {
     const reason = status === 400 ? "InvalidRequest" : "Other"
-    const error = new AccessTokenError.TokenRefusedError({ reason, status, code: Option.fromNullable(code) })
-    assert.include(error.message, `): ${advice}`)
+    for (const code of codes) {
+      const error = new AccessTokenError.TokenRefusedError({ reason, status, code: Option.fromNullable(code) })
+      assert.include(error.message, `): ${advice}`)
+    }
   })
 
   it("explains form-decoding only for refused credentials that it changes", () => {
@@ -254,25 +251,13 @@ describe("AccessTokenError", () => {
     deepStrictEqual({ ...AccessTokenError.withRetryAt(withOne, Option.some(later)) }, { ...error })
   })
 
-  it.each<readonly [string, unknown]>([
-    ["undefined", undefined],
-    ["null", null],
-    ["a number", 0],
-    ["a tag", "TokenExpiredError"],
-    ["an empty object", {}],
-    ["another error", new Error("other")],
-    ["a ConfigurationError", configuration],
-    ["an UntrustedOriginError", untrusted],
-    ["an object with the same fields", {
-      _tag: "TokenRequestError",
-      reason: "Transport",
-      attempts: 1,
-      retryAt: Option.some(later)
-    }]
-  ])("%s is not of the family, not transient, and has no retryAt", (_name, other) => {
-    assert.isFalse(AccessTokenError.isAccessTokenError(other))
-    assert.isFalse(AccessTokenError.isTransient(other))
-    deepStrictEqual(AccessTokenError.retryAt(other), Option.none())
+  it("no other value is of the family, transient or has a retryAt", () => {
+    const similar = { _tag: "TokenRequestError", reason: "Transport", attempts: 1, retryAt: Option.some(later) }
+    const others = [undefined, null, 0, "TokenExpiredError", {}, new Error("other"), configuration, untrusted, similar]
+    for (const other of others) {
+      assert.isFalse(AccessTokenError.isAccessTokenError(other) || AccessTokenError.isTransient(other))
+      deepStrictEqual(AccessTokenError.retryAt(other), Option.none())
+    }
   })
 
   it("a TokenResponseError that is decoded keeps only the path and what was expected there", () => {
@@ -290,6 +275,6 @@ describe("AccessTokenError", () => {
     const none = Option.none()
     deepStrictEqual([retryAt, code, description, changedByFormDecoding], [none, none, none, false])
     deepStrictEqual(new AccessTokenError.TokenRequestError({ reason: "Closed", attempts: 0 }).code, none)
-    for (const [, { error }] of rows) deepStrictEqual(error.retryAt, Option.none())
+    for (const [, { error }] of rows) deepStrictEqual(error.retryAt, none)
   })
 })

@@ -78,10 +78,6 @@ describe("the remaining lifetime of an expired token", () => {
       })
   )
 
-  test("is zero", function*() {
-    assert.strictEqual(Duration.toMillis(yield* AccessToken.remaining(yield* expired)), 0)
-  })
-
   test("is zero for a store of your own", function*() {
     const { puts, store } = yield* watched
     const { acquire } = yield* member(TokenSource.make(() => expired), store)

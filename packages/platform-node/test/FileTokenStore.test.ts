@@ -88,7 +88,8 @@ describe("FileTokenStore", () => {
 
   test.live("an interrupted put leaves the old entry or the new one, whole", function*() {
     const { files, folder, store } = yield* started
-    yield* store.put("key", "old", "1 minute")
+    // An infinite lifetime is allowed too.
+    yield* store.put("key", "old", Infinity)
     const seen: Array<string> = []
     for (const step of ["makeDirectory", "writeFileString", "rename", "remove"]) {
       yield* interruptedAt(step, folder, (slow) => slow.put("key", `new: ${step}`, "1 minute"))
@@ -96,12 +97,6 @@ describe("FileTokenStore", () => {
       assert.lengthOf(files(), 1, step)
     }
     deepStrictEqual(seen, ["old", "new: writeFileString", "new: rename", "new: remove"])
-  })
-
-  test.live("keeps an entry with an infinite lifetime", function*() {
-    const { store } = yield* started
-    yield* store.put("key", "entry", Infinity)
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
   })
 
   test.each<readonly [by: number, isValid: boolean]>([
@@ -183,7 +178,8 @@ const allFail = (
 }
 
 /** Windows has no modes and no numeric user ids. */
-const onPosix = test.live.runIf(process.platform !== "win32")
+const isPosix = process.platform !== "win32"
+const onPosix = test.live.runIf(isPosix)
 
 const all = ["get", "put", "remove", "lease"] as const
 
@@ -259,40 +255,33 @@ const openToAll: Change = (fs) => ({
 
 const reads = ["get", "remove", "lease"] as const
 const ofPlatform = { module: "FileSystem", method: "readFile" } as const
+const withoutCause = new PlatformError.SystemError({ reason: "TimedOut", ...ofPlatform })
+
+/** Reading a file fails. */
+const unreadable = (readFileString: ReturnType<typeof fails>): Change => () => ({ readFileString })
+
+type Failure = readonly [when: string, change: Change, reason: string, failing: Parameters<typeof allFail>[2]]
+
+const onlyPosix: ReadonlyArray<Failure> = [
+  [
+    "another user owns the folder",
+    withInfo({ uid: Option.some((process.getuid?.() ?? 0) + 1) }),
+    "its folder belongs to another user",
+    all
+  ],
+  ["others can open it", withInfo({ mode: 0o40007 }), "other users can open its folder: its mode is 007, not 700", all]
+]
 
 describe("FileTokenStore fails", () => {
-  test.live.each<readonly [when: string, change: Change, reason: string, failing: Parameters<typeof allFail>[2]]>([
+  test.live.each<Failure>([
     ["the disk is full", full, "ENOSPC", ["put", "lease"]],
     ["the disk becomes full", halfFull, "ENOSPC", ["put", "lease"]],
     ["the disk is read-only", readOnly, "EROFS", ["put", "remove", "lease"]],
-    ["a file cannot be read", () => ({ readFileString: code("EIO") }), "EIO", reads],
-    ["an error has no code", () => ({ readFileString: code(7) }), "Unknown", reads],
-    [
-      "an error has no cause",
-      () => ({ readFileString: fails(new PlatformError.SystemError({ reason: "TimedOut", ...ofPlatform })) }),
-      "TimedOut",
-      reads
-    ],
-    [
-      "an argument is unusable",
-      () => ({ readFileString: fails(new PlatformError.BadArgument(ofPlatform)) }),
-      "BadArgument",
-      reads
-    ],
-    ...(process.platform === "win32" ? [] : [
-      [
-        "another user owns the folder",
-        withInfo({ uid: Option.some((process.getuid?.() ?? 0) + 1) }),
-        "its folder belongs to another user",
-        all
-      ] as const,
-      [
-        "others can open it",
-        withInfo({ mode: 0o40007 }),
-        "other users can open its folder: its mode is 007, not 700",
-        all
-      ] as const
-    ])
+    ["a file cannot be read", unreadable(code("EIO")), "EIO", reads],
+    ["an error has no code", unreadable(code(7)), "Unknown", reads],
+    ["an error has no cause", unreadable(fails(withoutCause)), "TimedOut", reads],
+    ["an argument is unusable", unreadable(fails(new PlatformError.BadArgument(ofPlatform))), "BadArgument", reads],
+    ...isPosix ? onlyPosix : []
   ])("with the reason and without paths, and keeps what is stored, when %s", function*([, change, reason, failing]) {
     const { files, folder, store } = yield* started
     yield* store.put("key", "entry", "1 minute")
@@ -308,20 +297,15 @@ describe("FileTokenStore fails", () => {
     deepStrictEqual(files(), before)
   })
 
-  test.live.each<readonly [when: string, change: Change, reason: string]>([
-    ["the disk is full", full, "ENOSPC"],
-    ...(process.platform === "win32" ? [] : [
-      [
-        "another process creates it for all",
-        openToAll,
-        "other users can open its folder: its mode is 755, not 700"
-      ] as const
-    ])
-  ])("to create its folder, and writes nothing, when %s", function*([, change, reason]) {
-    const folder = yield* newFolder
-    const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
-    yield* allFail(store, reason, ["put", "lease"])
-    deepStrictEqual(readdirSync(own(folder)), [])
+  const createdByOthers = [openToAll, "other users can open its folder: its mode is 755, not 700"] as const
+
+  test.live("to create its folder, and writes nothing, when the disk is full or another process creates it for all", function*() {
+    for (const [change, reason] of [[full, "ENOSPC"], ...isPosix ? [createdByOthers] : []] as const) {
+      const folder = yield* newFolder
+      const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
+      yield* allFail(store, reason, ["put", "lease"])
+      deepStrictEqual(readdirSync(own(folder)), [])
+    }
   })
 })
 
@@ -485,15 +469,8 @@ describe("FileTokenStore removes", () => {
     const { fileOf, folder, store } = yield* started
     yield* store.put("key", "expired", 0)
     const [key, uuid] = ["0123456789abcdef0123456789abcdef", randomUUID()]
-    const names = [
-      "note",
-      `${key}.entry.note`,
-      `note.${key}.entry`,
-      `${key}0.lease`,
-      `${uuid}.partial`,
-      `note ${uuid}.part`,
-      `${key}/sealed.${uuid}`
-    ].map((name) => join(own(folder), name))
+    const names = ["note", `${key}.entry.note`, `note.${key}.entry`, `${key}0.lease`, `${uuid}.partial`]
+      .concat(`note ${uuid}.part`, `${key}/sealed.${uuid}`).map((name) => join(own(folder), name))
     const foreign = [...names, ...[`${key}.entry`, `${uuid}.part`].map((name) => join(folder, name))]
     for (const file of foreign) {
       mkdirSync(dirname(file), { recursive: true })
@@ -564,16 +541,10 @@ describe("FileTokenStore removes", () => {
       const steps = yield* atEachStep((at) =>
         Effect.gen(function*() {
           const { folder, store } = yield* expired
-          let used: { readonly lease: TokenStore.Lease | void } | undefined
-          yield* putAnother(
-            yield* storeOver(
-              folder,
-              at(Effect.map(use(store), (lease) => {
-                used = { lease }
-              }))
-            )
-          )
-          if (used !== undefined) yield* exists(store, used.lease)
+          const used: Array<TokenStore.Lease | void> = []
+          const using = Effect.map(use(store), (lease) => used.push(lease))
+          yield* putAnother(yield* storeOver(folder, at(using)))
+          for (const lease of used) yield* exists(store, lease)
         })
       )
       assert.isAbove(steps, 10)

@@ -26,21 +26,15 @@ describe("options that cannot be used", () => {
   const wholeNumber = "must be a whole number from 1"
   const proxyReason = "must be an http:// or https:// URL, a user name and password in it percent-encoded"
   const caReason = "must hold certificates in PEM"
-  const proxies = ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)
+  const proxies = [`ftp://user:${password}`, `socks5://user:${password}`, `ws://user:${password}`]
+    .concat(`http://user:${password}%zz`).map((start) => `${start}@proxy.example`)
+  const bytes = new TextEncoder().encode("to-keep")
 
   type Row = readonly [option: string, reason: string, unusable: ReadonlyArray<NodeHttp.Options>]
   const rows: ReadonlyArray<Row> = [
     ["connections", wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
-    [
-      "proxy",
-      proxyReason,
-      [...proxies, `http://user:${password}%zz@proxy.example`].map((url) => ({ proxy: new URL(url) }))
-    ],
-    [
-      "ca",
-      caReason,
-      ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]].map((ca) => ({ ca }))
-    ]
+    ["proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
+    ["ca", caReason, ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))]
   ]
 
   const areNamed = (rows: ReadonlyArray<Row>) =>
@@ -109,13 +103,6 @@ describe.runIf(canMakeCertificates)("ca", () => {
     }
     const named = yield* startTlsStore(other)
     assert.strictEqual(yield* outcome(named.url, { ca: other.cert }), "ERR_TLS_CERT_ALTNAME_INVALID")
-  })
-
-  test.live("is needed by a self-signed server: without it the token request fails after one attempt", function*() {
-    const server = yield* startTlsStore(yield* selfSigned())
-    const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer(at(server.url))))
-    assert(error._tag === "TokenRequestError")
-    deepStrictEqual([error.reason, server.opened()], ["Certificate", 1])
   })
 
   test.live("uses HTTP/1.1, even if the server offers HTTP/2", function*() {

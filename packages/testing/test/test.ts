@@ -8,13 +8,13 @@ export const test = (title: string, steps: () => Steps, timeout?: number): void 
   it.scoped(title, () => Effect.gen(steps), timeout)
 
 /** One such test for each row. */
-test.each = <Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => Steps): void =>
+test.each = <const Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => Steps): void =>
   it.scoped.each([...rows])(title, (row) => Effect.gen(() => steps(row)))
 
 const live = (title: string, steps: () => LiveSteps, timeout?: number): void =>
   it.scopedLive(title, () => Effect.gen(steps), timeout)
 
-live.each = <Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => LiveSteps): void =>
+live.each = <const Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => LiveSteps): void =>
   it.scopedLive.each([...rows])(title, (row) => Effect.gen(() => steps(row)))
 
 live.runIf = (condition: boolean) => (title: string, steps: () => LiveSteps): void =>

@@ -6,7 +6,7 @@ import { test } from "@store-api/testing/test"
 import { Context, DateTime, Effect, Exit, Fiber, Layer, Redacted, TestClock } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { onEachClient } from "../support/clients.js"
-import { answering, minute, run, settle, token } from "../support/scriptedSource.js"
+import { answering, settle, token } from "../support/scriptedSource.js"
 import { tokenBody } from "../support/wire.js"
 
 const apiUrl = "https://api.store.example/v1"
@@ -143,6 +143,23 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
   })
 
   onEachClient((layer, _name, single) => {
+    test.live("that never arrives leaves no socket open, even if the caller is interrupted", function*() {
+      const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
+      for (const isInterrupted of [false, true]) {
+        const api = yield* CaptureServer.make(
+          CaptureServer.rawThenSilence(CaptureServer.head(401, { "content-length": "1000" }) + "abc"),
+          CaptureServer.answer(200, "{}")
+        )
+        const second = () => isInterrupted ? Effect.never : token("token-2")
+        const { client, tokenRequests } = yield* authorize(base, second, { apiUrl: api.url })
+        const calling = yield* Effect.fork(Effect.flatMap(client.get("/orders"), ({ text }) => text))
+        yield* Effect.repeat(Effect.delay(tokenRequests, "10 millis"), { until: (requests) => requests === 2 })
+        if (isInterrupted) yield* Fiber.interrupt(calling)
+        else assert.strictEqual(yield* Fiber.join(calling), "{}")
+        yield* api.allClosed
+      }
+    })
+
     test.live("may be empty, even in an uninterruptible region", function*() {
       const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
       const withoutBody = CaptureServer.raw(CaptureServer.head(401, { "content-length": "7", connection: "close" }))
@@ -227,59 +244,4 @@ describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
     yield* client.get("/orders")
     assert.strictEqual((yield* tokenRequests) > statuses.length, statuses.at(-1) === 401)
   })
-})
-
-/** An API that responds 401 to every token on `/rejecting`, and 200 on all other routes. */
-const rejectingRoute = HttpClient.makeWith<never, never, never, never>(
-  Effect.map((request) =>
-    request.url.endsWith("/rejecting")
-      ? HttpClientResponse.fromWeb(request, new Response("{}", { status: 401 }))
-      : HttpClientResponse.fromWeb(request, ok)
-  ),
-  Effect.succeed
-)
-
-const ok = new Response("{}")
-
-/** Calls all routes at this interval for ten minutes. Returns the statuses per route and the token requests. */
-const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number, lifetime?: number) =>
-  run((n) => token(`token-${n}`, lifetime), ({ calls, provider, virtual }) =>
-    Effect.gen(function*() {
-      const client = yield* AuthorizedHttpClient.withAccessToken(rejectingRoute, { apiUrl }).pipe(
-        Effect.provideService(AccessTokenProvider.AccessTokenProvider, provider)
-      )
-      const statuses = new Map(routes.map((route) => [route, new Set<number>()]))
-      for (let elapsed = 0; elapsed < 10 * minute; elapsed += interval) {
-        for (const route of routes) statuses.get(route)?.add((yield* client.get(route)).status)
-        yield* virtual.advance(interval)
-      }
-      return { statuses, tokenRequests: yield* calls }
-    }))
-
-const healthy = Array.from({ length: 9 }, (_, n) => `/healthy/${n}`)
-
-describe("AuthorizedHttpClient, an API that rejects every token", () => {
-  const rates = [100, 400, 900, 1100, 2000, 5000, 30_000].flatMap((interval) => [
-    [interval, "alone", []] as const,
-    [interval, "as one of ten routes", healthy] as const
-  ])
-
-  test.each(rates)("costs at most 16 token requests in 10 minutes at %i ms, %s", function*([interval, , others]) {
-    const { statuses, tokenRequests } = yield* callForTenMinutes(["/rejecting", ...others], interval)
-    deepStrictEqual([...statuses.get("/rejecting") ?? []], [401])
-    for (const route of others) deepStrictEqual([...statuses.get(route) ?? []], [200], route)
-    assert.isAtMost(tokenRequests, 16)
-    assert.isAtLeast(tokenRequests, 8, "it tries again")
-  })
-
-  test.each([10_000, 30_000, 60_000])(
-    "costs at most 15 token requests more than an API that works, with a token lifetime of %i ms",
-    function*(lifetime) {
-      for (const interval of [2000, 5000, 11_000, 31_000]) {
-        const works = yield* callForTenMinutes(["/healthy"], interval, lifetime)
-        const rejects = yield* callForTenMinutes(["/rejecting"], interval, lifetime)
-        assert.isAtMost(rejects.tokenRequests, works.tokenRequests + 15, `every ${interval} ms`)
-      }
-    }
-  )
 })

@@ -50,12 +50,6 @@ describe("ClientCredentials", () => {
         withEnvironment({ STORE_API_CLIENT_ID: "invented-id", STORE_API_CLIENT_SECRET: "invented secret" })
       ))
 
-    it.effect("reads the names with another prefix", () =>
-      Effect.gen(function*() {
-        const credentials = yield* ClientCredentials.fromConfig("OTHER")
-        assert.isTrue(Equal.equals(credentials, credentialsOf("invented-id", "invented-secret")))
-      }).pipe(withEnvironment({ OTHER_CLIENT_ID: "invented-id", OTHER_CLIENT_SECRET: "invented-secret" })))
-
     it.effect.each(
       [
         ["a missing id", { MY_STORE_CLIENT_SECRET: "canary" }, "clientId", "is missing from the configuration"],

@@ -149,14 +149,8 @@ describe("TokenRequest", () => {
     assert.strictEqual(identityOf({ a: "1", b: ["2", "3"] }), identityOf({ b: ["2", "3"], a: Redacted.make("1") }))
     assert.strictEqual(identityOf({ grant_type: "" }), identityOf({ scope: [] }))
     const different = [
-      {},
-      { scope: "a b" },
-      { scope: "ab" },
-      { scope: ["a", "b"] },
-      { scope: "a", b: "" },
-      { audience: "a" },
-      { scope: "a\",\"b" },
-      { grant_type: "x" }
+      ...[{}, { scope: "a b" }, { scope: "ab" }, { scope: ["a", "b"] }, { scope: "a", b: "" }],
+      ...[{ audience: "a" }, { scope: "a\",\"b" }, { grant_type: "x" }]
     ]
     assert.strictEqual(new Set(different.map(identityOf)).size, different.length)
     assert.strictEqual(specification.identity, "")
@@ -177,17 +171,15 @@ describe("TokenRequest", () => {
     const acquire = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.Options>) =>
       FakeClient.acquire(client, { authUrl: "https://auth.shop.example/base/", ...options })
 
-    test.each(
-      [
-        [undefined, "https://auth.shop.example/base/v1/oauth/accesstoken"],
-        ["", "https://auth.shop.example/base/"],
-        ["/o/token/", "https://auth.shop.example/base/o/token/"],
-        ["token", "https://auth.shop.example/base/token"],
-        ["e", "https://auth.shop.example/base/e"],
-        ["//token", "https://auth.shop.example/base/token"],
-        ["@other.example/token", "https://auth.shop.example/base/@other.example/token"]
-      ] as const
-    )("the path %j leads to %s", function*([path, url]) {
+    test.each([
+      [undefined, "https://auth.shop.example/base/v1/oauth/accesstoken"],
+      ["", "https://auth.shop.example/base/"],
+      ["/o/token/", "https://auth.shop.example/base/o/token/"],
+      ["token", "https://auth.shop.example/base/token"],
+      ["e", "https://auth.shop.example/base/e"],
+      ["//token", "https://auth.shop.example/base/token"],
+      ["@other.example/token", "https://auth.shop.example/base/@other.example/token"]
+    ])("the path %j leads to %s", function*([path, url]) {
       const client = FakeClient.make(FakeClient.token)
       yield* acquire(client, { path, request: clientSecretPost() })
       deepStrictEqual(client.requests.map((request) => request.url), [url])
@@ -205,44 +197,53 @@ describe("TokenRequest", () => {
     const noTexts = "must have a record of texts as its parameters"
     const noPath = "must be a path, without a query or a fragment"
 
-    test.each(
+    test.each([
+      ...["/token?a=canary", "/token#canary", "https://canary.example/", " ", "/canary\n", "/canary\u00f6"].map(
+        (path) => [{ path }, "path", noPath] as const
+      ),
+      ...["token", "/token", "/token/"].map((path) => {
+        const reason = `must be the base URL, without ${path.replace(/^\/*/, "/")}`
+        return [{ authUrl: "https://auth.shop.example/token/", path }, "authUrl", reason] as const
+      }),
+      ...["/v1/oauth/accesstoken", "/base/v1/oauth/accesstoken/"].map((path) => {
+        const reason = "must be the base URL, without /v1/oauth/accesstoken"
+        return [{ authUrl: `https://auth.shop.example${path}` }, "authUrl", reason] as const
+      }),
+      ...[{ maxLifetime: 0 }, { deadline: 0 }, { deadline: NaN }, { attemptTimeout: "-1 seconds" }].map((limit) =>
+        [limit as Partial<TokenEndpoint.Options>, Object.keys(limit)[0], "must be greater than zero"] as const
+      ),
+      ...[0, NaN, Infinity].map((maxResponseBytes) =>
+        [{ maxResponseBytes }, "maxResponseBytes", "must be a whole number of bytes, at least 1"] as const
+      ),
+      [{ request: clientSecretPost({ client_id: "canary" }) }, "request", among],
+      [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "request", among],
+      [{ request: clientSecretPost({ client_assertion: "canary" }) }, "request", among],
+      // A call that was forgotten, which only a compiler would notice.
       [
-        ...["/token?a=canary", "/token#canary", "https://canary.example/", " ", "/canary\n", "/canary\u00f6"].map(
-          (path) => [{ path }, "path", noPath] as const
-        ),
-        ...["token", "/token", "/token/"].map((path) => {
-          const reason = `must be the base URL, without ${path.replace(/^\/*/, "/")}`
-          return [{ authUrl: "https://auth.shop.example/token/", path }, "authUrl", reason] as const
-        }),
-        [{ maxLifetime: 0 }, "maxLifetime", "must be greater than zero"],
-        [{ request: clientSecretPost({ client_id: "canary" }) }, "request", among],
-        [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "request", among],
-        [{ request: clientSecretPost({ client_assertion: "canary" }) }, "request", among],
-        // A call that was forgotten, which only a compiler would notice.
-        [
-          { request: clientSecretBasic as unknown as TokenRequest.TokenRequest },
-          "request",
-          "must come from TokenRequest"
-        ],
-        // Callers without types.
-        ...[5, true, { a: "canary" }, [["canary"]], Redacted.make(5)].map(
-          (scope) => [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "request", noTexts] as const
-        ),
-        ...["scope=canary", ["canary"], null, new Map(), new URLSearchParams(), { scope: 0 }, { scope: null }].map(
-          (parameters) =>
-            [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "request", noTexts] as const
-        ),
-        [{ path: 5 as unknown as string }, "path", noPath],
-        [
-          { credentials: { clientId } as unknown as TokenEndpoint.Options["credentials"] },
-          "credentials",
-          "must be an Effect"
-        ],
-        [{ request: clientSecretPost({ scope: "canary\n" }) }, "request", control],
-        [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]
-      ] as const
-    )("%j fails with a ConfigurationError when the layer is built", function*([options, option, reason]) {
-      const error = yield* Effect.flip(acquire(FakeClient.make(FakeClient.token), options))
+        { request: clientSecretBasic as unknown as TokenRequest.TokenRequest },
+        "request",
+        "must come from TokenRequest"
+      ],
+      // Callers without types.
+      ...[5, true, { a: "canary" }, [["canary"]], Redacted.make(5)].map(
+        (scope) => [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "request", noTexts] as const
+      ),
+      ...["scope=canary", ["canary"], null, new Map(), new URLSearchParams(), { scope: 0 }, { scope: null }].map(
+        (parameters) =>
+          [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "request", noTexts] as const
+      ),
+      [{ path: 5 as unknown as string }, "path", noPath],
+      [
+        { credentials: { clientId } as unknown as TokenEndpoint.Options["credentials"] },
+        "credentials",
+        "must be an Effect"
+      ],
+      [{ request: clientSecretPost({ scope: "canary\n" }) }, "request", control],
+      [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]
+    ])("%j fails with a ConfigurationError when the layer is built", function*([options, option, reason]) {
+      const client = FakeClient.make(FakeClient.token)
+      const error = yield* Effect.flip(acquire(client, options))
+      deepStrictEqual(client.times, [])
       assert.instanceOf(error, AccessTokenError.ConfigurationError)
       deepStrictEqual([error.option, error.reason], [option, reason])
       assert.isFalse(shows(error, "canary"))
@@ -250,19 +251,17 @@ describe("TokenRequest", () => {
 
     const day = 24 * 3600
 
-    test.each(
-      [
-        [specification, undefined, day, 3600],
-        [specification, "2 hours", day, 7200],
-        [clientSecretPost(), undefined, day, day],
-        [clientSecretBasic(), undefined, 2 * day, day],
-        [clientSecretPost(), "10 minutes", day, 600],
-        [clientSecretPost(), "1 second", undefined, 1],
-        [clientSecretPost(), undefined, undefined, 3600],
-        [clientSecretPost(), Infinity, Number.MAX_SAFE_INTEGER, 365 * day],
-        [TokenRequest.make({ ...specification, identity: "x" }), undefined, day, day]
-      ] as const
-    )("%#: a token is kept for the shorter of expires_in and maxLifetime", function*([request, longest, sent, kept]) {
+    test.each([
+      [specification, undefined, day, 3600],
+      [specification, "2 hours", day, 7200],
+      [clientSecretPost(), undefined, day, day],
+      [clientSecretBasic(), undefined, 2 * day, day],
+      [clientSecretPost(), "10 minutes", day, 600],
+      [clientSecretPost(), "1 second", undefined, 1],
+      [clientSecretPost(), undefined, undefined, 3600],
+      [clientSecretPost(), Infinity, Number.MAX_SAFE_INTEGER, 365 * day],
+      [TokenRequest.make({ ...specification, identity: "x" }), undefined, day, day]
+    ])("%#: a token is kept for the shorter of expires_in and maxLifetime", function*([request, longest, sent, kept]) {
       const client = FakeClient.make(FakeClient.reply(200, tokenBody({ expires_in: sent, scope: "less" })))
       const token = yield* acquire(client, { request, maxLifetime: longest })
       assert(token instanceof AccessToken.AccessToken)
@@ -287,14 +286,11 @@ describe("TokenRequest", () => {
       yield* Fiber.join(fiber)
       deepStrictEqual(
         client.requests.map((
-          { headers, url }
-        ) => [url, headers["accept"], headers["user-agent"], headers["x-assertion"]]),
-        ["1", "2", "3"].map((assertion) => [
-          "https://auth.shop.example/base/v1/oauth/accesstoken",
-          "application/json",
-          "store-api",
+          { headers: { accept, ...headers }, url }
+        ) => [url, accept, headers["user-agent"], headers["x-assertion"]]),
+        ["1", "2", "3"].map((
           assertion
-        ])
+        ) => ["https://auth.shop.example/base/v1/oauth/accesstoken", "application/json", "store-api", assertion])
       )
     })
   })

@@ -3,7 +3,6 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
 import { settle, withHeadersOnSpans } from "@store-api/testing/effectLine"
-import { renderings } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { make as virtualClock } from "@store-api/testing/virtualClock"
 import { Clock, Deferred, Duration, Effect, Either, Exit, Fiber, Layer, Option, Random, Redacted } from "effect"
@@ -173,14 +172,12 @@ describe("the retries of TokenEndpoint", () => {
   })
 
   describe("the pauses between attempts", () => {
-    test.each(
-      [
-        ["75 percent", 0, [150, 300, 600, 750, 750]],
-        ["87.5 percent", 0.5, [175, 350, 700, 875, 875]],
-        ["100 percent", 1, [200, 400, 800, 1000, 1000]],
-        ["87.8 percent, rounded up to milliseconds", 0.513, [176, 352, 703, 879, 879]]
-      ] as const
-    )("double from 200 ms up to a second, times a jitter of %s", function*([, random, pauses]) {
+    test.each([
+      ["75 percent", 0, [150, 300, 600, 750, 750]],
+      ["87.5 percent", 0.5, [175, 350, 700, 875, 875]],
+      ["100 percent", 1, [200, 400, 800, 1000, 1000]],
+      ["87.8 percent, rounded up to milliseconds", 0.513, [176, 352, 703, 879, 879]]
+    ])("double from 200 ms up to a second, times a jitter of %s", function*([, random, pauses]) {
       const { times, took } = yield* run(FakeClient.make(unavailable), { random })
       deepStrictEqual<ReadonlyArray<number>>(gaps(times), pauses)
       assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
@@ -199,16 +196,14 @@ describe("the retries of TokenEndpoint", () => {
     const retryAtOf = ({ result }: Effect.Effect.Success<ReturnType<typeof run>>) =>
       Option.map(AccessTokenError.retryAt(Either.merge(result)), ({ epochMillis }) => epochMillis)
 
-    test.each(
-      [
-        ["seconds", "5", 5000],
-        ["the last second before the deadline", "29", 29_000],
-        ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
-        ["no time", "0", 150],
-        ["an unusable value", "soon", 150],
-        ["a date in the past", "Wed, 31 Dec 1969 23:00:00 GMT", 150]
-      ] as const
-    )("delays the next attempt when it fits the deadline: %s", function*([, value, wait]) {
+    test.each([
+      ["seconds", "5", 5000],
+      ["the last second before the deadline", "29", 29_000],
+      ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
+      ["no time", "0", 150],
+      ["an unusable value", "soon", 150],
+      ["a date in the past", "Wed, 31 Dec 1969 23:00:00 GMT", 150]
+    ])("delays the next attempt when it fits the deadline: %s", function*([, value, wait]) {
       for (const status of value === "soon" ? [503] : [429, 503]) {
         yield* TestClock.setTime(0)
         const { times } = yield* run(FakeClient.make(replyAfter(value, status), FakeClient.token))
@@ -223,13 +218,11 @@ describe("the retries of TokenEndpoint", () => {
       }
     })
 
-    test.each(
-      [
-        ["the deadline exactly", "30", 30_000],
-        ["more than the deadline", "31", 31_000],
-        ["a year, limited to an hour", "31536000", 3_600_000]
-      ] as const
-    )("ends the acquisition and becomes retryAt when it does not fit the deadline: %s", function*([, value, at]) {
+    test.each([
+      ["the deadline exactly", "30", 30_000],
+      ["more than the deadline", "31", 31_000],
+      ["a year, limited to an hour", "31536000", 3_600_000]
+    ])("ends the acquisition and becomes retryAt when it does not fit the deadline: %s", function*([, value, at]) {
       const failed = yield* run(FakeClient.make(replyAfter(value), FakeClient.token))
       deepStrictEqual([failed.times, failed.took, retryAtOf(failed)], [[0], 0, Option.some(at)])
     })
@@ -305,14 +298,11 @@ describe("the retries of TokenEndpoint", () => {
       ["credentials that cannot be interrupted", FakeClient.token, { credentials: stubborn }]
     ])("hold in every region of the caller, and in a finalizer: %s", function*([, hanging, options]) {
       const inFinalizer = (acquisition: ReturnType<typeof FakeClient.acquire>) =>
-        Effect.flatMap(
-          Deferred.make<Effect.Effect.Success<typeof acquisition>, unknown>(),
-          (result) =>
-            Effect.void.pipe(
-              Effect.ensuring(acquisition.pipe(Effect.intoDeferred(result))),
-              Effect.zipRight(Deferred.await(result))
-            )
-        )
+        Effect.gen(function*() {
+          const result = yield* Deferred.make<AccessToken.AccessToken, Effect.Effect.Error<typeof acquisition>>()
+          yield* Effect.ensuring(Effect.void, acquisition.pipe(Effect.intoDeferred(result)))
+          return yield* Deferred.await(result)
+        })
       for (const region of [Effect.interruptible, Effect.uninterruptible, inFinalizer]) {
         const fiber = yield* Effect.fork(Effect.flip(region(FakeClient.acquire(FakeClient.make(hanging), options))))
         yield* TestClock.adjust("30 seconds")
@@ -380,13 +370,11 @@ describe("the retries of TokenEndpoint", () => {
       deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_150, 4_600_150])
     })
 
-    test.each(
-      [
-        ["set back by an hour", -3_600_000, 0, 1],
-        ["set forward by five seconds", 5000, -5000, 1],
-        ["set forward by two hours, as if the machine slept,", 7_200_000, 0, 2]
-      ] as const
-    )("return a usable token when the wall clock is %s during a request", function*([, jump, since, requests]) {
+    test.each([
+      ["set back by an hour", -3_600_000, 0, 1],
+      ["set forward by five seconds", 5000, -5000, 1],
+      ["set forward by two hours, as if the machine slept,", 7_200_000, 0, 2]
+    ])("return a usable token when the wall clock is %s during a request", function*([, jump, since, requests]) {
       const time = virtualClock()
       let jumps = 0
       const client = FakeClient.make((request) =>
@@ -480,15 +468,13 @@ describe("the retries of TokenEndpoint", () => {
       deepStrictEqual([sent, outcome, reads], [expected, reason, 2])
     })
 
-    test.each(
-      [
-        ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
-        ["fails with a defect", Effect.die("an invented defect")],
-        ["never ends", Effect.never],
-        ["never ends and cannot be interrupted", Effect.uninterruptible(Effect.never)],
-        ["interrupts itself", Effect.interrupt]
-      ] as const
-    )(
+    test.each([
+      ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
+      ["fails with a defect", Effect.die("an invented defect")],
+      ["never ends", Effect.never],
+      ["never ends and cannot be interrupted", Effect.uninterruptible(Effect.never)],
+      ["interrupts itself", Effect.interrupt]
+    ])(
       "are not tried again if the second read %s: the acquisition fails with the error of the endpoint",
       function*([, second]) {
         for (const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const) {
@@ -523,19 +509,12 @@ describe("the retries of TokenEndpoint", () => {
 
   describe("an error response", () => {
     test("that echoes the secret or the replaced token is reported without it", function*() {
-      for (const value of [clientSecret, "invented-token-canary"]) {
-        for (const status of [200, 400]) {
-          const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
-          const replacing = "invented-token-canary"
-          const error = yield* refusalOf(FakeClient.make(reply(status, body)), { replacing })
-          deepStrictEqual(
-            [error.status, error.code, error.description],
-            [status, Option.some("invalid_request"), Option.none()]
-          )
-          assert.notInclude(renderings(error), value)
-          const harmless = FakeClient.make(reply(status, body.replace(value, "something")))
-          assert.include(renderings(yield* refusalOf(harmless, { replacing })), "you sent something")
-        }
+      const replacing = "invented-token-canary"
+      for (const value of [clientSecret, replacing, "something"]) {
+        const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
+        const { code, description } = yield* refusalOf(FakeClient.make(reply(400, body)), { replacing })
+        const expected = Option.liftPredicate(`you sent ${value}`, () => value === "something")
+        deepStrictEqual([code, description], [Option.some("invalid_request"), expected])
       }
     })
 
@@ -575,20 +554,14 @@ describe("the retries of TokenEndpoint", () => {
     test("returns the token with all fields of the response in the specification", function*() {
       yield* TestClock.setTime(1_000_000)
       const token = yield* tokenOf(FakeClient.make(reply(200, tokenBody({ scope: "orders" }))))
-      deepStrictEqual(
-        { ...token, value: Redacted.value(token.value) },
-        {
-          value: "invented-token-0001",
-          tokenType: "Bearer" as const,
-          scope: "orders",
-          acquiredAt: token.acquiredAt,
-          expiresAt: token.expiresAt,
-          applicationName: Option.some("Invented Shop"),
-          developerEmail: Option.some(Redacted.make("developer@shop.example")),
-          issuedAt: Option.some("1767225600000"),
-          clientId: Option.some(clientId)
-        }
-      )
+      deepStrictEqual({ ...token, value: Redacted.value(token.value) }, {
+        ...{ value: "invented-token-0001", tokenType: "Bearer" as const, scope: "orders" },
+        ...{ acquiredAt: token.acquiredAt, expiresAt: token.expiresAt },
+        applicationName: Option.some("Invented Shop"),
+        developerEmail: Option.some(Redacted.make("developer@shop.example")),
+        issuedAt: Option.some("1767225600000"),
+        clientId: Option.some(clientId)
+      })
       deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_000, 4_600_000])
       const without = yield* tokenOf(FakeClient.make(reply(200, tokenBody({ scope: undefined }))))
       assert.strictEqual(without.scope, "")
@@ -659,17 +632,6 @@ describe("the retries of TokenEndpoint", () => {
         ]
       )
       deepStrictEqual(yield* Effect.serviceOption(FetchHttpClient.RequestInit), Option.none())
-    })
-
-    test("goes to {auth_url}/v1/oauth/accesstoken, however auth_url ends", function*() {
-      const ends = ["", "/", "//", "/base", "/base//", "/two/levels/", "/with%20blank"]
-      for (const end of ends) {
-        const authUrl = `https://auth.shop.example${end}`
-        const client = FakeClient.make(FakeClient.token)
-        for (const form of [authUrl, new URL(authUrl)]) yield* run(client, { authUrl: form })
-        const sent = `POST https://auth.shop.example${end.replace(/\/+$/, "")}/v1/oauth/accesstoken`
-        deepStrictEqual(client.requests.map(({ method, url }) => `${method} ${url}`), [sent, sent])
-      }
     })
 
     test("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", function*() {

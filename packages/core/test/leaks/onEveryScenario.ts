@@ -272,23 +272,11 @@ const isFirst = ({ name }: typeof all[number], index: number) =>
 /** The errors that must occur in a run, so that the search has something to look at. */
 const requiredErrors = [
   "TokenExpiredError/DeadOnArrival",
-  "TokenRequestError/Transport",
-  "TokenRequestError/Timeout",
-  "TokenRequestError/Certificate",
-  "TokenRequestError/Redirect",
-  "TokenRequestError/TooLarge",
-  "TokenRefusedError/InvalidClient",
-  "TokenRefusedError/InvalidRequest",
-  "TokenRefusedError/RateLimited",
-  "TokenRefusedError/Unavailable",
-  "TokenRefusedError/Other",
+  ...["Transport", "Timeout", "Certificate", "Redirect", "TooLarge"].map((reason) => `TokenRequestError/${reason}`),
+  ...["InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"].map((it) => `TokenRefusedError/${it}`),
   "TokenResponseError",
   "UntrustedOriginError",
-  "HttpClientError/InvalidUrl",
-  "HttpClientError/Encode",
-  "HttpClientError/Transport",
-  "HttpClientError/StatusCode",
-  "HttpClientError/Decode",
+  ...["InvalidUrl", "Encode", "Transport", "StatusCode", "Decode"].map((reason) => `HttpClientError/${reason}`),
   "ParseError"
 ]
 

@@ -50,16 +50,7 @@ export const age = (...paths: ReadonlyArray<string>) => {
   for (const path of paths) utimesSync(path, longAgo, longAgo)
 }
 
-const steps = [
-  "link",
-  "makeDirectory",
-  "readDirectory",
-  "readFileString",
-  "remove",
-  "rename",
-  "stat",
-  "writeFileString"
-]
+const steps = "link makeDirectory readDirectory readFileString remove rename stat writeFileString".split(" ")
 
 /** A file system that runs an effect before each of its steps. */
 export const beforeEachStep =

@@ -245,7 +245,7 @@ describe.skipIf(isLeftOut)("the page", () => {
     const { open, picture, shows, size } = yield* browse
     yield* open(`${url}/_emulator/`)
     yield* shows("document.querySelectorAll('.row').length > 3 && document.querySelector('#expected').innerText !== ''")
-    yield* size(920, 760)
+    yield* size(920, 860)
     yield* picture(join(folder, "emulator-page.png"))
     for (
       const [name, width, scheme] of [["dark", 920, "dark"], ["phone", 360, "light"], [

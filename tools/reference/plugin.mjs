@@ -3,7 +3,7 @@
  * what a docstring lacks.
  */
 import { Application, Converter, ReflectionKind, Renderer, UnknownType } from "typedoc"
-import { MarkdownPageEvent, MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
+import { MarkdownPageEvent, MarkdownTheme, MarkdownThemeContext, ModuleRouter } from "typedoc-plugin-markdown"
 import ts from "typescript"
 import { noteOn } from "../effect4/transform.mjs"
 
@@ -96,17 +96,29 @@ const problems = (project, categories) => [
     .map((field) => `${field.getFriendlyFullName()} lacks a sentence`)
 ]
 
+/** Only core is large enough for one page per module. The modules of any other package share its page. */
+const sharesPage = ({ kind, name, parent }) => kind === Module && parent?.kind === Module && !/core$/.test(parent.name)
+
+class Router extends ModuleRouter {
+  buildChildPages(reflection, pages) {
+    if (sharesPage(reflection)) this.buildAnchors(reflection, reflection.parent)
+    else super.buildChildPages(reflection, pages)
+  }
+}
+
 class Theme extends MarkdownTheme {
   getRenderContext(page) {
     const context = new MarkdownThemeContext(this, page, this.application.options)
-    const { pageTitle, signature } = context.partials
+    const { groups, pageTitle, signature } = context.partials
     const { name, parent } = page.model
     Object.assign(context.partials, {
       // The path of a module, so that its anchor is not that of a name on the page.
       pageTitle: () => parent?.kindOf(Module) ? `${parent.name}/${name}` : pageTitle(),
       // The title of a function shows the types, so the table of parameters is kept only if it has descriptions.
       signature: (...given) => signature(...given).replace(/#+ (Type )?Parameters\s+\|[^D\n]*\n(\|.*\n?)*/g, ""),
-      signatureReturns: () => ""
+      signatureReturns: () => "",
+      groups: (model, options) =>
+        sharesPage(model.children[0]) ? context.partials.members(model.children, options) : groups(model, options)
     })
     return context
   }
@@ -114,6 +126,7 @@ class Theme extends MarkdownTheme {
 
 export const load = (app) => {
   const { converter, options, renderer } = app
+  renderer.defineRouter("effect", Router)
   renderer.defineTheme("effect", Theme)
 
   renderer.on(MarkdownPageEvent.END, (page) => {

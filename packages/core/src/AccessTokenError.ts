@@ -217,8 +217,8 @@ export class TokenRequestError
  * error and no token is a refusal too, with the reason that its code has.
  *
  * - `InvalidClient`: it does not accept these credentials. Correct them.
- * - `InvalidRequest`: it does not accept the request. Check `authUrl`, and for another server than the specification's
- *   the `path` and the parameters.
+ * - `InvalidRequest`: it does not accept the request. Check `authUrl`. If the server is not the specification's, also
+ *   check `path` and the parameters.
  * - `RateLimited`: too many requests. Send fewer, and none before `retryAt`.
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 that comes from an API. Check `authUrl`, and what the client is allowed to do.
@@ -253,9 +253,9 @@ export class TokenRefusedError
       /** The description in the response, in one line of at most 256 characters. Default none. */
       description: OptionalText,
       /**
-       * Whether servers that form-decode the refused credentials read other values than those that do not: they contain
-       * `+` or `%`, or with Basic a character beyond ASCII or a colon in the id, and were sent unencoded or with Basic.
-       * Default `false`.
+       * Whether a server that form-decodes the credentials reads other values than one that does not. That is so if
+       * they were sent unencoded or with Basic and contain `+` or `%`, or with Basic a character beyond ASCII or a
+       * colon in the id. Default `false`.
        */
       changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
         Schema.withConstructorDefault(() => false)

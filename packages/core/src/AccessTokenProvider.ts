@@ -47,10 +47,11 @@ export interface Service {
    * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no
    * valid token is cached, or if the cached token expires within `leeway`.
    *
-   * With a valid token it waits until the acquisition has ended, but no longer than half of the remaining lifetime, and
-   * never longer than 20 seconds. It does not wait during a cooldown. Without one it waits for a renewal until that is
-   * 30 seconds old, and then for an acquisition of its own. `TokenEndpoint` ends an acquisition after 30 seconds by
-   * default, and the provider after 2 minutes.
+   * If the cached token is still valid, it waits for at most half of the remaining lifetime, never longer than 20
+   * seconds, and not at all during a cooldown. Without a valid token, it waits until the acquisition has ended. If that
+   * is a renewal that has been in flight for 30 seconds, callers start another acquisition, which they share.
+   * `TokenEndpoint` ends an acquisition after 30 seconds by default, and the provider ends any acquisition after 2
+   * minutes.
    *
    * Without a valid token, fails with the error of the acquisition. During a cooldown it fails immediately, with the
    * last error and its `retryAt`. After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.
@@ -63,15 +64,15 @@ export interface Service {
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
   /**
    * Acquires a new token, even if a valid token is cached. Joins an acquisition in flight, and ends a cooldown. Fails
-   * with the error of the acquisition. Instead of a renewal that has been in flight for 30 seconds, it starts
-   * another acquisition.
+   * with the error of the acquisition. If that is a renewal that has been in flight for 30 seconds, it starts another
+   * acquisition instead.
    */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
   /**
    * Removes a token that an API rejected, if it is still the cached one (compared by value). Sends no request. Five
-   * rejections may take effect at once, and one more per minute. Any other has no effect, and `get` returns the token
-   * again. So an API that rejects every token causes at most 15 acquisitions more than one that works, in any 10
-   * minutes and at any rhythm of calls, not counting those that fail.
+   * rejections may take effect at once, and one more per minute. Any further rejection has no effect, and `get` returns
+   * the token again. So an API that rejects every token causes at most 15 acquisitions more than one that works, in any
+   * 10 minutes and at any rhythm of calls, not counting those that fail.
    */
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   /** Returns the current status, for a health check or a dashboard. Contains no secret, and sends no request. */
@@ -156,8 +157,8 @@ export interface Options {
     /** The first cooldown, which doubles with each further failure. Default 1 second, at least 100 milliseconds. */
     readonly base?: Duration.DurationInput | undefined
     /**
-     * The longest cooldown. Default 60 seconds, at most 1 hour. Without a valid token it is 5 seconds, unless `base` is
-     * longer, or the endpoint refused the credentials or limits the rate.
+     * The longest cooldown. Default 60 seconds, at most 1 hour. While no valid token is cached it is 5 seconds, unless
+     * `base` is longer, the endpoint refused the credentials, or it limits the rate.
      */
     readonly max?: Duration.DurationInput | undefined
   } | undefined

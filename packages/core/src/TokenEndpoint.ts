@@ -139,9 +139,9 @@ export const make = (
   })
 
 /**
- * Provides the source. Fails with `ConfigurationError` when `authUrl` is unusable (a query, a fragment, a user name,
- * another scheme, http to another machine, or the path of the endpoint itself), or when `path`, a parameter of
- * `request`, a duration or a size is.
+ * Provides the source. Fails with `ConfigurationError` when `path`, a parameter of `request`, a duration or a size is
+ * unusable, or when `authUrl` has a query, a fragment, a user name, another scheme, http to another machine, or the
+ * path of the endpoint itself.
  *
  * @example
  * ```ts

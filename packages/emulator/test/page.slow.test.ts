@@ -10,8 +10,8 @@ import type { Readable, Writable } from "node:stream"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Clock, Effect } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, getToken, send, steer } from "./utils.js"
 
 const chromium = (process.env["PATH"] ?? "").split(delimiter)

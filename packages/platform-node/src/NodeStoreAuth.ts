@@ -133,7 +133,8 @@ export const layer = (
 
 /**
  * Like `layer`, and shares the token between processes through the `TokenStore` in the context, so that they send one
- * token request together. Only processes with the same `authUrl` and credentials share a token. Fails like `layer`.
+ * token request together. Only processes with the same `authUrl`, `path`, credentials and `request` share a token.
+ * Fails like `layer`.
  *
  * @example
  * ```ts

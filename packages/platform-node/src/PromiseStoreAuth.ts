@@ -106,7 +106,7 @@ export type Options =
  *
  * Without options it reads the configuration, as `NodeStoreAuth.layerConfig` does. With a `store`, processes share the
  * token, as with `NodeStoreAuth.layerShared` and `NodeStoreAuth.layerSharedConfig`. A `transformClient` may change and
- * repeat requests, but `fetch` rejects if it makes up a response.
+ * repeat requests, but it may not invent a response: `fetch` would reject.
  *
  * @example
  * ```ts

@@ -31,7 +31,7 @@ export interface Options {
    * nodes of a cluster, or `redis+sentinel://user:password@sentinel:port,sentinel:port/name/database` for the primary
    * that the sentinels know by this name.
    *
-   * With `rediss` in place of `redis`, all connections use TLS. Only the hosts and the name are required; the port is
+   * With `rediss` instead of `redis`, all connections use TLS. Only the hosts and the name are required; the port is
    * 6379, or 26379 for sentinels. All parts are percent-encoded. A sentinel that needs authentication gets the same
    * user and password. TLS trusts the certificate authorities that Node trusts; add your own by `NODE_EXTRA_CA_CERTS`.
    * To send a client certificate, create the client yourself and use `fromClient`.
@@ -125,7 +125,7 @@ export const make = (options: Options): Effect.Effect<Service, ConfigurationErro
   Effect.map(connection.make(options.url), (run) => storeOf(run, options.prefix))
 
 /**
- * The layer of `make`. Fails with `ConfigurationError` when the URL is unusable.
+ * Provides the result of `make` as a layer. Fails with `ConfigurationError` when the URL is unusable.
  *
  * @example
  * ```ts

@@ -68,7 +68,7 @@ const renamed = {
     ...{ layer: "layerNodeHttp", layerUndiciWithoutDispatcher: "layerUndiciNoDispatcher" },
     ...{ layerWithoutAgent: "layerNodeHttpNoAgent", makeAgentLayer: "layerAgentOptions" }
   },
-  Option: { flatMapNullable: "flatMapNullishOr", fromNullable: "fromNullishOr" },
+  Option: { fromNullable: "fromNullishOr" },
   ParseResult: { ParseIssue: "SchemaIssue.Issue" },
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {

@@ -74,7 +74,12 @@ const renamed = {
   Schema: {
     ...{ DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
     ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
-    ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
+    ...{
+      decode: "decodeEffect",
+      decodeUnknownEither: "decodeUnknownResult",
+      encode: "encodeEffect",
+      JsonNumber: "Finite"
+    },
     ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
@@ -167,6 +172,7 @@ export const patterns = {
   "NodeHttpServerRequest.toServerResponse($r)": "NodeHttpServerRequest.toServerResponse($r) as ServerResponse",
   "Schema.Literal($a, $$more)": ({ more }) =>
     more.length === 0 ? "Schema.Literal($a)" : "Schema.Literals([$a, $$more])",
+  "Schema.Record({ key: $key, value: $value })": "Schema.Record($key, $value)",
   "Schema.NonNegativeInt": "Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))",
   "Schema.String.pipe(Schema.maxLength($n), Schema.pattern($regex))":
     "Schema.String.check(Schema.isMaxLength($n), Schema.isPattern($regex))",

@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { EmulatorError } from "./EmulatorError.js"
+import { flags, type Values } from "./internal/flags.js"
 
 /**
  * A flag of a command. Without `value`, which names its value in the help, it is a switch.
@@ -27,12 +28,6 @@ export interface Flag {
 }
 
 type FlagTable = Readonly<Record<string, Flag>>
-
-type Values<F extends FlagTable> = {
-  readonly [K in keyof F]?: F[K] extends { readonly many: true } ? ReadonlyArray<string> | undefined
-    : F[K] extends { readonly value: string } ? string | undefined
-    : boolean | undefined
-}
 
 /**
  * A command, for a parser, its help and its completion.
@@ -71,28 +66,6 @@ const command = <F extends FlagTable>(
   // The parser makes the values by the table, of which their type is made.
   run: (given, argument) => run(given as Values<F>, argument)
 })
-
-const flags = {
-  "port": { value: "PORT", text: "Port to listen on. Default: a free one" },
-  "token-life": { value: "TIME", text: "Lifetime of a token, such as 2s; default 60m" },
-  "token-path": { value: "PATH", text: "Default: /v1/oauth/accesstoken" },
-  "client-authentication": {
-    value: "METHOD",
-    many: true,
-    choices: ["specification", "client_secret_post", "client_secret_basic"],
-    text: "client_secret_post or client_secret_basic"
-  },
-  "client-id": { value: "ID", text: "Client of your own. Default: demo-client" },
-  "scenario": { value: "SCENARIO", many: true, text: "Faults for the next requests" },
-  "responses": { value: "FILE", text: "JSON file with responses of the API" },
-  "state": { value: "FILE", text: "Keep the tokens in this file" },
-  "log": { value: "FORMAT", choices: ["text", "json"], text: "text (default), or json: one object per line" },
-  "dotenv": { value: "FILE", text: "Write the variables to this file" },
-  "env-file": { value: "FILE", text: "The same, for a file that exists" },
-  "lenient": { text: "Accept a charset and fields in any order" },
-  "list": { text: "List the scenarios" },
-  "tls": { text: "Use https, with a certificate for this run" }
-} as const satisfies FlagTable
 
 /**
  * The flags of `run` by name, with their values as they were typed.

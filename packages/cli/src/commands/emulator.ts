@@ -1,12 +1,11 @@
 /** `store-api emulator`: the token service and a protected API on this machine. */
 import type { Command } from "@store-api/emulator/EmulatorCommand"
 import * as Effect from "effect/Effect"
-import type { Given } from "../commands.js"
 import { configuration, usage } from "../Fault.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
 
-export const run = ({ flags, run }: Command, given: Given, argument: string) =>
+export const run = ({ flags, run }: Command, given: Parameters<Command["run"]>[0], argument: string) =>
   Effect.gen(function*() {
     const console = yield* Effect.console
     const { pathOf } = yield* Host

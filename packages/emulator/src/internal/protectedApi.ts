@@ -5,10 +5,10 @@ import { Buffer } from "node:buffer"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import { write } from "./performFault.js"
 import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
-import { write } from "./writeResponse.js"
 
 export const maxBodyBytes = 1024 * 1024
 

@@ -12,13 +12,13 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { type Client, demoClient } from "../Client.js"
 import * as Emulator from "../Emulator.js"
-import type { Flags } from "../EmulatorCommand.js"
 import { EmulatorError } from "../EmulatorError.js"
 import type { ClientAuthentication } from "../EmulatorOptions.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
 import { problemOfName } from "./faultQueue.js"
+import type { Flags } from "./flags.js"
 import { prefix, requestJson, requestLine } from "./steering.js"
 
 export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
@@ -48,8 +48,7 @@ export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
       const path = flags[flag]
       if (path !== undefined) yield* writeVariables(`--${flag}`, path, variables)
     }
-    const { port } = new URL(emulator.url)
-    yield* Console.log(greeting(flags.log, emulator.url, `http://127.0.0.1:${port}${prefix}`, client, variables))
+    yield* Console.log(greeting(flags.log, emulator.url, variables))
     return yield* Effect.never
   }).pipe(
     Effect.scoped,
@@ -72,7 +71,8 @@ const names: Readonly<Record<string, string>> = {
   clientAuthentication: "--client-authentication"
 }
 
-const invalid = (option: string, problem: string) => new EmulatorError({ reason: "InvalidOption", option, problem })
+const invalid = (option: string, problem: string, reason: EmulatorError["reason"] = "InvalidOption") =>
+  new EmulatorError({ reason, option, problem })
 
 const described = (name: Scenario.Name) => `${name.padEnd(44)}${Scenario.all[name].expected}`
 
@@ -104,14 +104,12 @@ const lifeOf = (text = "60m") => {
   })
 }
 
-const Text = Schema.optional(Schema.String)
-
 const Responses = Schema.Array(Schema.Struct({
-  method: Text,
+  method: Schema.optional(Schema.String),
   path: Schema.String,
   status: Schema.optional(Schema.Number),
   headers: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.String })),
-  body: Schema.Unknown
+  body: Schema.optional(Schema.Unknown)
 }))
 
 const SavedTokens = Schema.Array(Schema.Struct({
@@ -135,8 +133,7 @@ const contentOf = <A, I>(
     if (path === undefined) return []
     const fs = yield* FileSystem.FileSystem
     const isNew = option === "--state" && !(yield* fs.exists(path))
-    const text = isNew ? "" : yield* fs.readFileString(path)
-    return isNew ? [] : yield* Schema.decodeOption(Schema.parseJson(schema))(text)
+    return isNew ? [] : yield* Schema.decode(Schema.parseJson(schema))(yield* fs.readFileString(path))
   }).pipe(Effect.mapError(() => invalid(option, `must be a JSON file ${what}`)))
 
 /** Replaces the file in one step. This is synchronous, so that an older state cannot replace a newer one. */
@@ -169,13 +166,9 @@ const caFile = (pem: string) =>
     const path = `${yield* fs.makeTempDirectoryScoped({ prefix: "store-api-" })}/ca.pem`
     yield* fs.writeFileString(path, pem)
     return path
-  }).pipe(Effect.mapError(() =>
-    new EmulatorError({
-      reason: "CannotListen",
-      option: "--tls",
-      problem: "needs a folder for temporary files that this user may write to"
-    })
-  ))
+  }).pipe(
+    Effect.mapError(() => invalid("--tls", "needs a folder for temporary files that it may write to", "CannotListen"))
+  )
 
 /** Without a secret of the user. */
 const variablesOf = (url: string, { clientId, clientSecret }: Client, caFiles: ReadonlyArray<string>) => [
@@ -188,14 +181,9 @@ const variablesOf = (url: string, { clientId, clientSecret }: Client, caFiles: R
 
 const quoted = (value: string | undefined = "") => `'${value.replaceAll("'", "'\\''")}'`
 
-const greeting = (
-  log: string | undefined,
-  url: string,
-  page: string,
-  { clientSecret }: Client,
-  variables: ReadonlyArray<ReadonlyArray<string>>
-) =>
-  log === "json"
+const greeting = (log: string | undefined, url: string, variables: ReadonlyArray<ReadonlyArray<string>>) => {
+  const page = `http://127.0.0.1:${new URL(url).port}${prefix}`
+  return log === "json"
     ? JSON.stringify({ event: "listening", url, page, variables: Object.fromEntries(variables) as unknown })
     : [
       `The emulator listens on ${url}. Press Ctrl+C to stop it.`,
@@ -203,11 +191,12 @@ const greeting = (
       "For the shell of your application:",
       "",
       ...variables.map(([name, value]) => `export ${name ?? ""}=${quoted(value)}`),
-      ...(clientSecret === demoClient.clientSecret
+      ...(variables.some(([name]) => name === "STORE_API_CLIENT_SECRET")
         ? []
         : ["# STORE_API_CLIENT_SECRET: as it is set for the emulator; it is not printed"]),
       ""
     ].join("\n")
+}
 
 /** In a new file, so that its mode counts. */
 const envFileMark = "# Written by store-api-emulator"
@@ -221,13 +210,11 @@ const writeVariables = (option: string, path: string, variables: ReadonlyArray<R
     const text = `${envFileMark}, which replaces this file.\n` +
       variables.map(([name, value]) => `${name ?? ""}=${inDotenv(value)}\n`).join("")
     yield* fs.writeFileString(path, text, { mode: 0o600, flag: "wx" })
-  }).pipe(Effect.mapError(() =>
-    new EmulatorError({
-      reason: "InvalidOption",
-      option,
-      problem: "must be a new file in a folder that exists, an empty file, or one that an emulator wrote"
-    })
-  ))
+  }).pipe(
+    Effect.mapError(() =>
+      invalid(option, "must be a new file in a folder that exists, an empty file, or one that an emulator wrote")
+    )
+  )
 
 /** In quotes that the value does not contain. In double quotes, Node replaces `\n`. */
 const inDotenv = (value = "") => {

@@ -7,16 +7,11 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import type { Command } from "../EmulatorCommand.js"
 import { EmulatorError } from "../EmulatorError.js"
 import { prefix } from "./steering.js"
 
 /** Prints what the emulator says. */
-export const steer: (name: string, ...given: Parameters<Command["run"]>) => Effect.Effect<void, EmulatorError> = (
-  name,
-  { port, times },
-  argument
-) =>
+export const steer = (name: string, { port, times }: Readonly<Record<string, unknown>>, argument: string) =>
   Effect.gen(function*() {
     const notRunning = error(
       port === undefined ? variable : "--port",

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { commands } from "../../packages/cli/src/commands.js"
 import { exitCodes } from "../../packages/cli/src/Fault.js"
+import { EmulatorCommand } from "../../packages/emulator/src/index.js"
 import { root } from "../support/command.js"
 import { codes, filesOf, inSources, read, rows, sectionOf, sections } from "../support/pages.js"
 
@@ -80,7 +81,7 @@ describe("docs/reference/command-line.md", () => {
   const flagsOf = (heading: string) => rows(textOf(heading)).map(([flag]) => codes(flag)[0] ?? "")
 
   it("lists the flags of store-api with the commands that take them", () => {
-    const taken = Object.entries(commands).filter(([command]) => command !== "emulator")
+    const taken = Object.entries(commands).filter(([command]) => !command.startsWith("emulator"))
       .flatMap(([command, { flags }]) =>
         Object.entries(flags).map(([name, { value }]) =>
           `${command} --${name}${value === undefined ? "" : ` ${value}`}`
@@ -96,17 +97,27 @@ describe("docs/reference/command-line.md", () => {
     ], taken)
   })
 
-  it("lists the flags of both programs of the emulator as their help does", () => {
-    const listed = flagsOf("Flags of the emulator").map((flag) => flag.split(" ")[0])
-    const help = /const help = `([^`]+)/.exec(read("packages/emulator/src/internal/command.ts"))?.[1] ?? ""
-    assert.deepStrictEqual([...listed, "--help"], [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag))
-    assert.sameMembers(listed, Object.keys(commands["emulator"]?.flags ?? {}).map((name) => `--${name}`))
+  it("lists the commands and the flags of the emulator as its help does", () => {
+    const { "": start, ...others } = EmulatorCommand.commands
+    assert.deepStrictEqual(
+      flagsOf("Flags of the emulator"),
+      Object.entries(start.flags).map(([name, { value }]) => `--${name}${value === undefined ? "" : ` ${value}`}`)
+    )
+    assert.deepStrictEqual(
+      rows(textOf("Commands for a running emulator")).map(([command]) => codes(command)[0]),
+      Object.entries(others).map(([name, { args = "", flags }]) =>
+        [name, args, ...Object.keys(flags).filter((flag) => flag !== "port").map((flag) => `[--${flag}]`)].filter(
+          Boolean
+        )
+          .join(" ")
+      )
+    )
   })
 
   it("lists each command, and the exit codes as the help does", () => {
     assert.deepStrictEqual(
       rows(textOf("Commands")).map(([command]) => codes(command)[0]?.split(" ")[1]),
-      Object.keys(commands).filter((name) => !name.startsWith("profile "))
+      Object.keys(commands).filter((name) => !/^(profile|emulator) /.test(name))
     )
     const line = (code: number | string, text: string) => `${code} ${plain(text).toLowerCase()}`
     assert.deepStrictEqual(

@@ -21,6 +21,7 @@ const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production
 /** The emulator's terminal in the text: token requests and requests for orders, for each run of main.ts and many.ts. */
 const shown = new Map([
   ["docs/tutorial/1-first-call.md", [[1, 1], [1, 0], [0, 0], [0, 0], [1, 0], [1, 100]]],
+  ["docs/tutorial/2-testing.md", [[3, 100]]],
   ["docs/tutorial/3-several-instances.md", [[1, 2], [1, 1]]]
 ])
 
@@ -122,8 +123,9 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
     Reflect.deleteProperty(variables, line.slice("unset ".length))
     return done
   }
-  if (line.startsWith("npx --no-install store-api-emulator")) {
-    const command = join(effect4 ?? root, "packages", "emulator", "bin", "store-api-emulator.js")
+  const emulator = "npx --no-install store-api-emulator"
+  const command = join(effect4 ?? root, "packages", "emulator", "bin", "store-api-emulator.js")
+  if (line.startsWith(`${emulator} --`)) {
     await open("emulator", process.execPath, [command, ...line.split(" ").slice(3)], "STORE_API_CLIENT_SECRET")
     return done
   }
@@ -132,11 +134,12 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
     await open("server", process.execPath, ["server.js"], "Listening on")
     return done
   }
-  const command = line
+  const typed = line
+    .replace(emulator, `"${process.execPath}" "${command}"`)
     .replace(/node (\w+)\.ts$/, `"${process.execPath}" $1.js`)
     .replace(/^npx vitest/, `"${join(effect4 ?? root, "node_modules", ".bin", "vitest")}" --root .`)
     .replace(/^npx tsc/, `"${join(root, "node_modules", ".bin", "tsc")}"`)
-  const { status, stderr, stdout } = await bash(command)
+  const { status, stderr, stdout } = await bash(typed)
   return { output: stdout + stderr, status }
 }
 
@@ -145,9 +148,13 @@ const logOfEmulator = async () => {
   const emulator = terminals.get("emulator") ?? assert.fail("the emulator does not run")
   const path = `/last-${emulator.output.length}`
   await fetch(`${variables["STORE_API_URL"] ?? ""}${path}`)
-  while (!emulator.output.includes(path) && emulator.child.stdout !== null) await once(emulator.child.stdout, "data")
+  while (ended(emulator.output, `GET ${path}`) === 0 && emulator.child.stdout !== null) {
+    await once(emulator.child.stdout, "data")
+  }
   return emulator.output
 }
+
+const ended = (log: string, subject: string) => log.match(new RegExp(` ← \\d+ ${subject} `, "g"))?.length ?? 0
 
 const occurrences = (text: string, part: string) => text.split(part).length - 1
 
@@ -170,7 +177,7 @@ const follow = async (page: string) => {
       }
       if (lines.some((line) => /node (main|many)\.ts$/.test(line))) {
         const log = await logOfEmulator()
-        requests.push(["POST /v1/oauth/accesstoken ", "/orders"].map((path) => occurrences(log.slice(seen), path)))
+        requests.push(["POST /v1/oauth/accesstoken", "GET /orders"].map((path) => ended(log.slice(seen), path)))
         seen = log.length
       }
     }

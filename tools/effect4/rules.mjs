@@ -68,13 +68,18 @@ const renamed = {
     ...{ layer: "layerNodeHttp", layerUndiciWithoutDispatcher: "layerUndiciNoDispatcher" },
     ...{ layerWithoutAgent: "layerNodeHttpNoAgent", makeAgentLayer: "layerAgentOptions" }
   },
-  Option: { flatMapNullable: "flatMapNullishOr", fromNullable: "fromNullishOr" },
+  Option: { fromNullable: "fromNullishOr" },
   ParseResult: { ParseIssue: "SchemaIssue.Issue" },
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
     ...{ DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
     ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
-    ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
+    ...{
+      decode: "decodeEffect",
+      decodeUnknownEither: "decodeUnknownResult",
+      encode: "encodeEffect",
+      JsonNumber: "Finite"
+    },
     ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
@@ -165,6 +170,7 @@ export const patterns = {
   "NodeHttpServerRequest.toServerResponse($r)": "NodeHttpServerRequest.toServerResponse($r) as ServerResponse",
   "Schema.Literal($a, $$more)": ({ more }) =>
     more.length === 0 ? "Schema.Literal($a)" : "Schema.Literals([$a, $$more])",
+  "Schema.Record({ key: $key, value: $value })": "Schema.Record($key, $value)",
   "Schema.NonNegativeInt": "Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))",
   "Schema.String.pipe(Schema.pattern($regex))": "Schema.String.check(Schema.isPattern($regex))",
   "Schema.String.pipe(Schema.pattern($regex), Schema.compose(Schema.NumberFromString), Schema.finite())":

@@ -1,5 +1,6 @@
 /** The commands. Other programs wait for `token`; the module of any other command is loaded when it runs. */
 import type * as FileSystem from "@effect/platform/FileSystem"
+import * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 import * as Effect from "effect/Effect"
 import { run } from "./commands/token.js"
 import type { Fault } from "./Fault.js"
@@ -36,6 +37,19 @@ const command = <F extends flags.Flags>(
 
 export const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run =>
   Effect.flatMap(Effect.promise(module), run)
+
+/** The commands of `store-api-emulator`, in a group. */
+const emulator = Object.fromEntries(
+  Object.entries(EmulatorCommand.commands).map(([name, command]): [string, Command] => [
+    `emulator ${name}`.trim(),
+    {
+      ...command,
+      examples: command.examples.map((line) => `emulator ${line}`),
+      run: (given, [argument = ""]) =>
+        load(() => import("./commands/emulator.js"), ({ run }) => run(command, given, argument))
+    }
+  ])
+)
 
 export const commands: Readonly<Record<string, Command>> = {
   token: command(flags.token, {
@@ -115,12 +129,7 @@ export const commands: Readonly<Record<string, Command>> = {
     examples: ["profile remove books", "profile remove books && store-api profile list"],
     run: (_, name) => load(() => import("./commands/profile.js"), ({ remove }) => remove(name))
   }),
-  emulator: command(flags.emulator, {
-    text: "Start the token service and an API on this machine",
-    more: "Only with --client-id it reads STORE_API_CLIENT_SECRET.",
-    examples: ["emulator --port 4010 --token-life 2m", "emulator --dotenv .env --scenario token/401-rfc"],
-    run: (given) => load(() => import("./commands/emulator.js"), ({ run }) => run(given))
-  }),
+  ...emulator,
   completion: command(flags.none, {
     text: "Print a completion script for bash, zsh or fish",
     args: "<shell>",

@@ -78,22 +78,3 @@ export const profileAdd = {
 } as const satisfies Flags
 
 export const none = {} as const satisfies Flags
-
-export const emulator = {
-  "port": { value: "PORT", text: "Port to listen on. Default: a free one" },
-  "token-life": { value: "TIME", text: "Lifetime of a token, such as 2s; default 60m" },
-  "token-path": { value: "PATH", text: "Default: /v1/oauth/accesstoken" },
-  "client-authentication": {
-    value: "METHOD",
-    many: true,
-    choices: ["specification", "client_secret_post", "client_secret_basic"],
-    text: "client_secret_post or client_secret_basic"
-  },
-  "client-id": { value: "ID", text: "Client of your own. Default: demo-client" },
-  "scenario": { value: "SCENARIO", many: true, text: "Faults for the next requests" },
-  "dotenv": { value: "PATH", text: "Write the variables to this file" },
-  "env-file": { value: "PATH", text: "The same, for a file that exists" },
-  "lenient": { text: "Accept a charset and fields in any order" },
-  "list": { text: "List the scenarios" },
-  "tls": { text: "Use https, with a certificate for this run" }
-} as const satisfies Flags

@@ -192,8 +192,12 @@ describe("store-api emulator", () => {
     const json = yield* prints(user, "token --format json")
     assert.isAtMost((JSON.parse(json) as { readonly expires_in: number }).expires_in, 300)
     yield* prints(user, "call /orders?canary --fail")
+    assert.match(
+      yield* prints(user, `emulator tokens --port ${running.variables["STORE_API_URL"]?.slice(-5) ?? ""}`),
+      /^#1 /
+    )
     assert.isTrue(
-      yield* running.shows(/\n[\d:]{8} POST \/v1\/oauth\/accesstoken 200\n[\d:]{8} GET \/orders\?… 200\n/)
+      yield* running.shows(/← 1 POST \/v1\/oauth\/accesstoken 200 in .*\n.*\n.*← 2 GET \/orders\?… 200 in /)
     )
   })
 
@@ -204,5 +208,12 @@ describe("store-api emulator", () => {
     yield* refuses(user, "emulator --client-id real-client", 3, /^store-api: STORE_API_CLIENT_SECRET must/)
     yield* refuses(user, `emulator --port ${port}`, 3, new RegExp(`^store-api: --port cannot be ${port}:`))
     yield* refuses(user, "emulator --scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls.")
+    yield* refuses(
+      user,
+      `emulator fail token/canary --port ${port}`,
+      2,
+      /^store-api: The emulator refused this: The scen/
+    )
+    yield* refuses(user, "emulator revoke --port 9", 3, /^store-api: --port must be that of an emulator/)
   })
 })

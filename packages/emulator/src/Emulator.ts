@@ -15,7 +15,6 @@ import type { Options } from "./EmulatorOptions.js"
 import type * as Fault from "./Fault.js"
 import * as app from "./internal/app.js"
 import * as faultQueue from "./internal/faultQueue.js"
-import type { ObserverService } from "./internal/observer.js"
 import * as requestLog from "./internal/requestLog.js"
 import { listen } from "./internal/server.js"
 import * as settings from "./internal/settings.js"
@@ -23,6 +22,7 @@ import * as tlsServers from "./internal/tls.js"
 import * as tokens from "./internal/tokens.js"
 import type { IssuedToken } from "./IssuedToken.js"
 import type { RecordedRequest } from "./RecordedRequest.js"
+import type * as Scenario from "./Scenario.js"
 
 export {
   /**
@@ -56,17 +56,17 @@ export interface Service {
   readonly url: string
   /** The issued tokens in order. Those that expired more than an hour ago may be missing. */
   readonly tokens: Effect.Effect<ReadonlyArray<IssuedToken>>
-  /** Revokes one token, or all tokens. Returns how many of them were valid. */
-  readonly revoke: (token?: Redacted.Redacted | string) => Effect.Effect<number>
+  /** Revokes one token, by its value or its `id`, or all tokens. Returns how many of them were valid. */
+  readonly revoke: (token?: Redacted.Redacted | string | number) => Effect.Effect<number>
   /** The requests in order of arrival, including those without a response. */
   readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
   /** Deletes the recorded requests. */
   readonly clearRequests: Effect.Effect<void>
   /**
-   * Appends steps to the script of faults. A step that cannot be performed is a defect, such as status 99 or TLS
-   * without `tls`.
+   * Appends steps, or those of a scenario, to the script of faults. `times` replaces the number of requests to which
+   * each applies. A step that cannot be performed is a defect, such as status 99 or TLS without `tls`.
    */
-  readonly fail: (script: Fault.Script) => Effect.Effect<void>
+  readonly fail: (script: Fault.Script | Scenario.Name, times?: number) => Effect.Effect<void>
   /** The remaining steps. `times` is the number of requests to which each still applies. */
   readonly pendingFaults: Effect.Effect<ReadonlyArray<Fault.Fault>>
   /** Deletes the remaining steps. Does not affect a request that is already delayed or hanging. */
@@ -111,8 +111,9 @@ export interface Service {
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
 
 /**
- * Says how many requests an emulator records, and runs an effect when a request ends. The emulator reads it when it
- * starts. A process that runs for days records few requests and prints or counts them here.
+ * Says how many requests an emulator records, and runs effects when a request starts or ends and when tokens change.
+ * The emulator reads it when it starts. A process that runs for days records few requests, and prints or counts them
+ * here.
  *
  * @example
  * ```ts
@@ -128,7 +129,7 @@ export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulat
  * @category references
  */
 export class Observer extends Context.Reference<Observer>()("@store-api/emulator/Observer", {
-  defaultValue: (): ObserverService => ({ keep: Infinity, onEnd: () => Effect.void })
+  defaultValue: (): requestLog.ObserverService => ({ keep: Infinity, onEnd: () => Effect.void })
 }) {}
 
 /**
@@ -155,11 +156,11 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
   Effect.gen(function*() {
     const resolved = yield* settings.resolve(options)
     const observer = yield* Observer
-    const issued = tokens.make(resolved)
+    const issued = tokens.make(resolved, observer.onTokens ?? (() => Effect.void))
     const log = requestLog.make(resolved, observer, issued)
     const faults = faultQueue.make(resolved)
     const tls = resolved.tls ? yield* tlsServers.make : undefined
-    const secondLog = requestLog.make(resolved, { ...observer, onEnd: () => Effect.void }, issued)
+    const secondLog = requestLog.make(resolved, { keep: observer.keep, onEnd: () => Effect.void }, issued)
     const second = yield* listen({ ...resolved, port: 0 }, app.secondOrigin(resolved, secondLog))
     const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin }
     const server = yield* listen(resolved, app.emulator(parts), () => faults.take("connection"), tls)
@@ -169,7 +170,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       revoke: issued.revoke,
       requests: log.all,
       clearRequests: log.clear,
-      fail: faults.append,
+      fail: (script, times) => Effect.catchAll(faults.append(script, times), (problem) => Effect.dieMessage(problem)),
       pendingFaults: faults.pending,
       clearFaults: faults.clear,
       connections: server.connections,

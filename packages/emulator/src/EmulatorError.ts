@@ -6,10 +6,12 @@
 import * as Schema from "effect/Schema"
 
 /**
- * The emulator cannot start. The `message` is one sentence that begins with the option and says what to do.
+ * The emulator cannot start, or be steered. The `message` is one sentence that begins with the option and says what to
+ * do.
  *
  * - `PortInUse`: another program listens on the port.
  * - `CannotListen`: the system does not allow the port, the address or a file for the certificate.
+ * - `NotRunning`: a command that steers an emulator found none.
  * - `InvalidOption`: the value of an option cannot be used, such as a host that is not loopback.
  *
  * @example
@@ -29,7 +31,7 @@ export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api
   "EmulatorError",
   {
     /** The kind of problem. */
-    reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
+    reason: Schema.Literal("PortInUse", "CannotListen", "NotRunning", "InvalidOption"),
     /**
      * The option, such as `port` or `clients[0].clientId`. From a command, the flag or the variable, such as `--port`.
      */

@@ -5,6 +5,8 @@
  */
 import type * as Duration from "effect/Duration"
 import type { Client } from "./Client.js"
+import type { Headers } from "./FaultModel.js"
+import type { IssuedToken } from "./IssuedToken.js"
 
 /**
  * How a client authenticates at the token endpoint:
@@ -22,6 +24,34 @@ import type { Client } from "./Client.js"
  * @category models
  */
 export type ClientAuthentication = "specification" | "client_secret_post" | "client_secret_basic"
+
+/**
+ * A response of the protected API to requests with a valid token.
+ *
+ * @example
+ * ```ts
+ * import { Emulator, type EmulatorOptions } from "@store-api/emulator"
+ *
+ * const orders: EmulatorOptions.ApiResponse = { path: "/orders", body: [{ id: 7, article: "chair" }] }
+ *
+ * const EmulatorLive = Emulator.layer({ responses: [orders] })
+ * ```
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface ApiResponse {
+  /** The method of the request. Default: any. */
+  readonly method?: string | undefined
+  /** The path of the request below `basePath`, without a query. */
+  readonly path: string
+  /** A whole number from 200 to 999. Default: 200. */
+  readonly status?: number | undefined
+  /** Sent without changes. A body without a `Content-Type` is sent as `application/json`. */
+  readonly headers?: Headers | undefined
+  /** A string is sent as it is, anything else as JSON. Default: no body. */
+  readonly body?: unknown
+}
 
 /**
  * The options of an emulator. With a value that cannot be used, the emulator fails to start with `EmulatorError`
@@ -73,6 +103,19 @@ export interface Options {
     /** Printable ASCII, including a trailing space. The API accepts it in any case. Default: `"Bearer "`. */
     readonly prefix?: string | undefined
   } | undefined
+  /**
+   * What the API responds to requests with a valid token. The first response for the method and the path applies.
+   * Default: none, so that a response describes the request.
+   */
+  readonly responses?: ReadonlyArray<ApiResponse> | undefined
+  /** Tokens of an earlier emulator, from its `tokens`, that this one accepts too. Default: none. */
+  readonly tokens?: ReadonlyArray<IssuedToken> | undefined
+  /**
+   * Whether to serve, under `/_emulator/`, a page that shows tokens and requests, and the requests by which it and the
+   * commands change faults and tokens. They are for programs and pages of this machine only, and are not recorded.
+   * Default: false; the command serves them.
+   */
+  readonly steering?: boolean | undefined
   /**
    * Whether to serve https, with a certificate for `localhost`, `127.0.0.1` and `::1` that is created for this run.
    * Clients trust it with `ca` of the running emulator. Default: false.

@@ -64,7 +64,8 @@ export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
 
 /**
  * One step, as created by the functions of `Fault`. Every case has `on`, and `times`: a whole number from 1, or
- * `Infinity`. The normal response is the one that the emulator sends without a fault.
+ * `Infinity`. A step of a scenario that was given by name has it as `scenario`. The normal response is the one that the
+ * emulator sends without a fault.
  *
  * - `Answer`: Responds with exactly this status, these headers and these bytes after `delay`.
  * - `Delay`: Sends the normal response after `delay`.
@@ -122,15 +123,14 @@ export type Fault = Data.TaggedEnum<{
  */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-interface OnRequest {
-  readonly on: Target
+interface Step<On> {
+  readonly on: On
   readonly times: number
+  readonly scenario?: string | undefined
 }
 
-interface OnConnection {
-  readonly on: "connection"
-  readonly times: number
-}
+type OnRequest = Step<Target>
+type OnConnection = Step<"connection">
 
 /**
  * A step, or several steps in order, for `fail` of the running emulator.

@@ -15,6 +15,8 @@ import type * as Redacted from "effect/Redacted"
  * @category models
  */
 export interface IssuedToken {
+  /** The number of the token, from 1 in the order of issue. Logs and the page show it instead of the value. */
+  readonly id: number
   /** 32 random bytes in base64. */
   readonly value: Redacted.Redacted
   /** The id with which its client requested it. */

@@ -3,9 +3,11 @@
  *
  * @since 1.0.0
  */
+import type * as DateTime from "effect/DateTime"
 import type * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import type { ClientAuthentication } from "./EmulatorOptions.js"
+import type { IssuedToken } from "./IssuedToken.js"
 
 /**
  * The destination of a request: the token endpoint, the protected API (any other path below the base path), or a path
@@ -38,6 +40,14 @@ export type Kind = "token" | "api" | "other"
  * @category models
  */
 export interface RecordedRequest {
+  /** The number of the request, from 1 in the order of arrival. */
+  readonly id: number
+  /** When it arrived, by the emulator's clock. */
+  readonly startedAt: DateTime.Utc
+  /** When its response was ready or its client had gone. None until then. */
+  readonly endedAt: Option.Option<DateTime.Utc>
+  /** The token of this emulator that it carried or received, as it was at that time. */
+  readonly token: Option.Option<IssuedToken>
   /** The destination. */
   readonly kind: Kind
   /** The HTTP method as sent. */
@@ -71,6 +81,9 @@ export interface RecordedRequest {
   readonly sentBytes: number
   /** The status of the response. None until there is a response, and for a broken one. */
   readonly status: Option.Option<number>
-  /** Why the emulator refused the request, or the fault that it met. None for any other request. */
+  /**
+   * Why the emulator refused the request, or the fault that it met: `fault` and the name of its scenario, or else of
+   * its case. None for any other request.
+   */
   readonly reason: Option.Option<string>
 }

@@ -55,7 +55,7 @@ describe("store-api-emulator", () => {
     const { child, closed, says, texts, url } = yield* start(args)
     assert.strictEqual((yield* askToken(url, { body: bodyOf(id, secret) })).status, 200)
     yield* connect(url)
-    yield* says(/ POST \/v1\/oauth\/accesstoken 200\n/)
+    yield* says(/ POST \/v1\/oauth\/accesstoken 200 in /)
     child.kill(signal)
     deepStrictEqual(yield* Effect.timeout(Effect.promise(() => closed), "10 seconds"), [0, null])
     assert.include(texts.output, `export STORE_API_CLIENT_ID='${id}'`)
@@ -63,7 +63,7 @@ describe("store-api-emulator", () => {
     assert.strictEqual(texts.errors, "")
   })
 
-  test.live("remembers no request: with a heap of 64 MB, it answers 2 000 of 60 kB", function*() {
+  test.live("keeps no bodies: with a heap of 64 MB, it answers 2 000 of 60 kB", function*() {
     const { url } = yield* start([], ["--max-old-space-size=64"])
     const ask = askToken(url, { body: demoBody.padEnd(60_000, "x") })
     const statuses = yield* Effect.all(Effect.replicate(Effect.map(ask, ({ status }) => status), 2000), {

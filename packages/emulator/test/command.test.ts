@@ -1,15 +1,16 @@
 /** Tests the command in this process: its flags, variables, output and error messages. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { parseEnv } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
-import { ConfigProvider, Effect, Queue } from "effect"
+import { ConfigProvider, Effect, Exit, Queue } from "effect"
+import { commands } from "../src/EmulatorCommand.js"
 import * as command from "../src/internal/command.js"
-import { askToken, bodyOf, callApi, connect, demoSecret, formType, json, send } from "./utils.js"
+import { askToken, bodyOf, callApi, connect, demoSecret, formType, getToken, json, send, steer } from "./utils.js"
 
 type Variables = Readonly<Record<string, string>>
 
@@ -29,15 +30,16 @@ const printed = (...args: ReadonlyArray<string>) =>
     return yield* Queue.take(printed)
   })
 
-/** Starts the command and waits for its greeting. `next` takes the output after that. */
-const start = (args: ReadonlyArray<string>, variables: Variables = {}) =>
+/** Starts the command and waits for its greeting. `next` takes the next line after that, and `ended` the next end. */
+const start = (args: ReadonlyArray<string>, variables: Variables = {}, where = /export STORE_API_URL='(.*)'/) =>
   Effect.gen(function*() {
     const printed = yield* Queue.unbounded<string>()
     const fiber = yield* Effect.forkScoped(run(printed, args, variables))
     const greeting = yield* Effect.raceFirst(Queue.take(printed), Effect.zipRight(fiber, Effect.never))
-    assert.strictEqual(yield* Queue.take(printed), "")
-    const [, url = ""] = /export STORE_API_URL='(.*)'/.exec(greeting) ?? []
-    return { url, greeting, next: Queue.take(printed) }
+    const [, url = ""] = where.exec(greeting) ?? []
+    const next = Queue.take(printed)
+    const ended = Effect.repeat(next, { until: (line) => line.includes(" ← ") })
+    return { url, greeting, next, ended }
   })
 
 const userSecret = "canary-of-a-user+/="
@@ -84,7 +86,7 @@ describe("store-api-emulator", () => {
 
   test.live("--token-path and --client-authentication configure the token endpoint, which the log shows", function*() {
     const methods = ["--client-authentication", "client_secret_post", "--client-authentication=client_secret_basic"]
-    const { next, url } = yield* start(["--token-path", "/oauth/token", ...methods])
+    const { ended, url } = yield* start(["--token-path", "/oauth/token", ...methods])
     const basic = Buffer.from(`demo-client:${encodeURIComponent(demoSecret)}`).toString("base64")
     for (
       const changes of [
@@ -96,7 +98,7 @@ describe("store-api-emulator", () => {
       ]
     ) {
       assert.strictEqual((yield* askToken(url, { path: "/oauth/token", ...changes })).status, 200)
-      assert.match(yield* next, /^[\d:]{8} POST \/oauth\/token 200$/)
+      assert.match(yield* ended, / POST \/oauth\/token 200 in /)
     }
   })
 
@@ -105,7 +107,7 @@ describe("store-api-emulator", () => {
     assert.strictEqual((yield* askToken(running.url, { body: bodyOf("my-id", userSecret) })).status, 200)
     assert.strictEqual((yield* askToken(running.url)).status, 401)
     assert.include(running.greeting, "export STORE_API_CLIENT_ID='my-id'")
-    for (const text of [running.greeting, yield* running.next, yield* running.next]) {
+    for (const text of [running.greeting, yield* running.ended, yield* running.ended]) {
       assert.notInclude(text, userSecret)
       assert.notInclude(text, demoSecret)
     }
@@ -149,38 +151,123 @@ describe("store-api-emulator", () => {
 
   test("--help prints the flags in 80 columns, and two examples", function*() {
     const help = yield* printed("--help")
-    for (const word of [...Object.keys(command.flags).map((name) => `--${name}`), "STORE_API_CLIENT_SECRET"]) {
-      assert.include(help, word)
-    }
+    for (
+      const word of [...Object.keys(commands).join(" ").split(" "), ...Object.keys(commands[""].flags)]
+    ) assert.include(help, word)
     assert.isAtMost(Math.max(...help.split("\n").map((line) => line.length)), 80)
     assert.lengthOf(help.match(/^ {2}\$ store-api-emulator /gm) ?? [], 2)
   })
 
-  test.live("prints a request when it ends, although an earlier one is still open", function*() {
+  test.live("prints a request when it starts and when it ends, although an earlier one is still open", function*() {
     const { next, url } = yield* start(["--scenario", "token/silence"])
     const socket = yield* connect(url)
     socket.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+    assert.match(yield* next, /^\d\d:\d\d:\d\d → 1 POST \/v1\/oauth\/accesstoken$/)
     yield* send(url, { path: "/orders" })
-    assert.match(yield* next, /^\d\d:\d\d:\d\d GET \/orders 401 Send Authorization: Bearer /)
+    assert.match(yield* next, /^[\d:]{8} → 2 GET \/orders$/)
+    assert.match(yield* next, /^[\d:]{8} ← 2 GET \/orders 401 in \d+ ms: Send Authorization: Bearer /)
     socket.destroy()
-    assert.match(yield* next, /^[\d:]{8} POST \/v1\/oauth\/accesstoken ended without a response fault [A-Z]\w+$/)
+    assert.match(yield* next, /← 1 POST \/v1\/oauth\/accesstoken no response after \d+ ms: fault token\/silence$/)
   })
 
-  test.live("logs each request in a line with its time and the reason of a refusal, without secret, token or query", function*() {
-    const running = yield* start([])
-    const { url } = running
-    const next = Effect.map(running.next, (line) => line.replace(/^\d\d:\d\d:\d\d /, ""))
+  test.live("logs the token by its number and the reason of a refusal, without secret, token or query", function*() {
+    const { ended, url } = yield* start(["--token-life", "2s"])
+    const end = Effect.map(ended, (line) => line.replace(/^[\d:]{8} ← /, "").replace(/[\d:]{8}$|\d+ ms/g, "…"))
     const token = String(json(yield* askToken(url))["access_token"])
-    assert.strictEqual(yield* next, "POST /v1/oauth/accesstoken 200")
+    assert.strictEqual(yield* end, "1 POST /v1/oauth/accesstoken 200 in …, token #1 until …")
     yield* askToken(url, { body: bodyOf("canary", "canary") })
     assert.strictEqual(
-      yield* next,
-      "POST /v1/oauth/accesstoken 401 The client_id is unknown or the client_secret is wrong."
+      yield* end,
+      "2 POST /v1/oauth/accesstoken 401 in …: The client_id is unknown or the client_secret is wrong."
     )
     yield* callApi(url, token, { method: "PUT", path: "/orders/7?canary=1", body: token })
-    assert.strictEqual(yield* next, "PUT /orders/7?… 200")
+    assert.strictEqual(yield* end, "3 PUT /orders/7?… 200 in …, token #1 until …")
     yield* callApi(url, token, { path: `/orders/${encodeURIComponent(token)}` })
-    assert.strictEqual(yield* next, "GET <redacted> 200")
+    assert.strictEqual(yield* end, "4 GET <redacted> 200 in …, token #1 until …")
+  })
+
+  test.live("--log json prints the greeting, each start and each end as one JSON object", function*() {
+    const { greeting, next } = yield* start(["--log", "json", "--scenario", "api/403"], {}, /"url":"([^"]*)"/)
+    const { url, variables } = JSON.parse(greeting) as { url: string; variables: Variables }
+    assert.strictEqual(variables["STORE_API_URL"], url)
+    const token = yield* getToken(url)
+    yield* callApi(url, token, { path: "/orders?canary=1" })
+    const lines = yield* Effect.replicateEffect(next, 4)
+    for (const secret of [token, "canary"]) assert.notInclude(lines.join(), secret)
+    const [, issued, start3, end] = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+    assert.nestedPropertyVal(issued, "token.id", 1)
+    deepStrictEqual([start3?.["event"], start3?.["token"], start3?.["status"]], ["start", issued?.["token"], null])
+    deepStrictEqual([end?.["event"], end?.["id"], end?.["reason"]], ["end", 2, "fault api/403"])
+    assert.isNumber(end?.["duration"])
+  })
+
+  test.live("--responses is what the API responds to requests with a token", function*() {
+    const file = join(yield* newFolder, "responses.json")
+    const body = [{ id: 7, article: "chair" }]
+    writeFileSync(
+      file,
+      JSON.stringify([
+        { path: "/orders", body },
+        { method: "delete", path: "/orders/7", status: 204, headers: { "X-Mine": "1" } }
+      ])
+    )
+    const { url } = yield* start(["--responses", file])
+    const token = yield* getToken(url)
+    deepStrictEqual(JSON.parse((yield* callApi(url, token, { path: "/orders?page=2" })).text), body)
+    const removed = yield* callApi(url, token, { method: "DELETE", path: "/orders/7" })
+    deepStrictEqual([removed.status, removed.headers["x-mine"], removed.text], [204, "1", ""])
+    deepStrictEqual(json(yield* callApi(url, token, { path: "/orders/7" }))["path"], "/orders/7")
+    assert.strictEqual((yield* send(url, { path: "/orders" })).status, 401)
+  })
+
+  test.live("--state keeps tokens for the next start, and only for this user", function*() {
+    const file = join(yield* newFolder, "state.json")
+    const once = <A, E>(use: (url: string) => Effect.Effect<A, E>) =>
+      Effect.scoped(Effect.flatMap(start(["--state", file]), ({ url }) => use(url)))
+    const [kept, revoked] = yield* once((url) => Effect.all([getToken(url), getToken(url)]))
+    yield* once((url) => steer(url, "revoke", { argument: "2" }))
+    assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    deepStrictEqual(readdirSync(dirname(file)), ["state.json"])
+    yield* once((url) =>
+      Effect.gen(function*() {
+        const statuses = yield* Effect.forEach([kept, revoked], (token) => callApi(url, token))
+        deepStrictEqual(statuses.map(({ status }) => status), [200, 401])
+        yield* getToken(url)
+        const { message } = json(yield* steer(url, "tokens", {}))
+        deepStrictEqual(String(message).match(/^#\d/gm), ["#1", "#2", "#3"])
+      })
+    )
+    const foreign = join(dirname(file), "foreign.json")
+    writeFileSync(foreign, "canary")
+    assert.match(yield* fails(["--state", foreign]), /^--state must be a JSON file that an emulator wrote/)
+    assert.strictEqual(readFileSync(foreign, "utf8"), "canary")
+  })
+
+  test.live("fail, clear, revoke, requests and tokens steer the emulator of the port or of STORE_API_AUTH_URL", function*() {
+    const { url } = yield* start([])
+    const { port } = new URL(url)
+    const says = (line: string, variables: Variables = { STORE_API_AUTH_URL: url }) =>
+      Effect.flatMap(
+        Queue.unbounded<string>(),
+        (printed) => Effect.zipRight(run(printed, line.split(" "), variables), Queue.take(printed))
+      )
+    assert.strictEqual(yield* says("fail token/503-json --times 2"), "The next requests meet token/503-json.")
+    deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(url)).status], [503, 503])
+    const token = yield* getToken(url)
+    assert.match(yield* says(`tokens --port ${port}`, {}), /^#1 demo-client valid until [\d:]{8}$/)
+    assert.strictEqual(yield* says("revoke #1"), "Revoked 1 token.")
+    assert.strictEqual((yield* callApi(url, token)).status, 401)
+    assert.strictEqual(yield* says("tokens"), "#1 demo-client revoked")
+    yield* says("fail token/reset-on-accept")
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+    assert.strictEqual(yield* says("clear"), "There are no more faults.")
+    yield* Effect.all([getToken(url), getToken(url)])
+    assert.strictEqual(yield* says("revoke"), "Revoked 2 tokens.")
+    const lines = (yield* says("requests")).split("\n")
+    deepStrictEqual(lines.map((line) => line.split(" ")[2]), ["1", "2", "3", "4", "5", "6"])
+    const elsewhere = { STORE_API_AUTH_URL: "https://store.example.invalid" }
+    assert.match(yield* fails(["clear"], elsewhere), /^STORE_API_AUTH_URL must be the URL of an emulator on 127/)
+    assert.match(lines[3] ?? "", /GET \/orders 401 in .* ms, token #1 until .*: The access token was revoked$/)
   })
 
   test.live.each(["--dotenv", "--env-file"])("%s writes the variables for this user, not its secret", function*(flag) {
@@ -239,6 +326,13 @@ test.each<[what: string, named: string, line: string, secret?: string]>([
   ["a method that does not exist", "--client-authentication", "--client-authentication canary"],
   ["a scenario that does not exist", "--scenario", "--scenario token/canary"],
   ["a scenario that needs TLS", "--scenario", "--scenario token/tls-expired"],
+  ["another format of the log", "--log", "--log canary"],
+  ["no file of responses", "--responses", "--responses /canary/responses.json"],
+  ["a state that cannot be written", "--state", "--state /canary/state.json"],
+  ["a command without its argument", "The line", "fail"],
+  ["a flag of another command", "--tls", "clear --tls"],
+  ["an unknown emulator", "--port", "clear"],
+  ["a port without an emulator", "--port", "clear --port 9"],
   ["an id that cannot be sent raw", "--client-id", "--client-id a&b"],
   ["a secret that cannot be sent raw", secretVariable, "--client-id my-id", "canary&x"],
   ["an empty secret", secretVariable, "--client-id my-id", ""]

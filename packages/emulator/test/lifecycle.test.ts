@@ -85,6 +85,9 @@ const unusable: Readonly<Record<string, ReadonlyArray<Emulator.Options>>> = {
     { clientAuthentication: ["specification", "client_secret_post"] }
   ],
   tokenLife: [0, "61 minutes" as const, Duration.infinity].map((tokenLife) => ({ tokenLife })),
+  "responses[0].path": [{ responses: [{ path: "orders" }] }, { responses: [{ path: "/orders?a" }] }],
+  "responses[0].status": [{ responses: [{ path: "/orders", status: 99 }] }],
+  "responses[0].headers": [{ responses: [{ path: "/orders", headers: { "X-A": "canary\n" } }] }],
   "header.name": [{ header: { name: "" } }],
   "header.prefix": [{ header: { name: "X-A", prefix: "a\r\n" } }],
   "clients[0].clientId": [clientOf(""), clientOf("a&b")],

@@ -70,6 +70,15 @@ export const getToken = (url: string, changes: HttpRequest = {}) =>
 export const callApi = (url: string, token: string, changes: HttpRequest = {}) =>
   send(url, { path: "/orders", headers: { Authorization: `Bearer ${token}` }, ...changes })
 
+/** Steers an emulator, as the page and the commands do. */
+export const steer = (url: string, path: string, body: object, headers: Http.OutgoingHttpHeaders = {}) =>
+  send(url, {
+    method: "POST",
+    path: `/_emulator/${path}`,
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify(body)
+  })
+
 /** A plain connection that stays open until the scope closes. */
 export const connect = (url: string) =>
   Effect.acquireRelease(

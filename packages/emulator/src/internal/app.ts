@@ -10,6 +10,7 @@ import * as protectedApi from "./protectedApi.js"
 import * as requests from "./request.js"
 import type { RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
+import * as steering from "./steering.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
 
 interface Parts extends Pick<FaultContext, "settings" | "tokens" | "secondOrigin"> {
@@ -18,42 +19,51 @@ interface Parts extends Pick<FaultContext, "settings" | "tokens" | "secondOrigin
 }
 
 /** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */
-export const emulator = ({ faults, log, secondOrigin, settings, tokens }: Parts) => {
+export const emulator = (parts: Parts) => {
+  const { faults, log, secondOrigin, settings, tokens } = parts
   const usedSockets = new WeakSet<Socket>()
   return Effect.gen(function*() {
     const request = yield* requests.current(settings)
+    if (settings.steering && steering.isFor(request)) return yield* steering.respond(request, parts)
     const { socket } = request.incoming
     const isReused = usedSockets.has(socket)
     usedSockets.add(socket)
     const endpoint = request.kind === "token" ? tokenEndpoint : protectedApi
-    return yield* log.record(request, endpoint.maxBodyBytes, (body, explain) => {
-      const regular = request.kind === "other"
+    return yield* log.record(request, endpoint.maxBodyBytes, (body, update) => {
+      const fault = faults.take(request.kind, isReused)
+      const because = Option.map(fault, ({ _tag, scenario = _tag }) => `fault ${scenario}`)
+      update({ reason: because })
+      const response = request.kind === "other"
         ? Effect.succeed(notFound(settings))
         : Effect.suspend(() => endpoint.respond(request, body, settings, tokens))
-      return Option.match(faults.take(request.kind, isReused), {
-        onNone: () => Effect.tap(regular, (response) => Effect.sync(() => Option.map(refusalIn(response), explain))),
-        onSome: (fault) => {
-          explain(`fault ${fault._tag}`)
-          return perform(fault, { request, body, regular, settings, tokens, secondOrigin })
-        }
+      const regular = Effect.map(response, (response) => {
+        const { access_token = "", error_description, message } = contentOf(response)
+        if (response.status >= 400) {
+          update({ reason: Option.orElse(because, () => Option.fromNullable(error_description ?? message)) })
+        } else if (request.kind === "token") update({ token: tokens.get(access_token) })
+        return response
+      })
+      return Option.match(fault, {
+        onNone: () => regular,
+        onSome: (fault) => perform(fault, { request, body, regular, settings, tokens, secondOrigin })
       })
     })
   })
 }
 
-/** The sentence of a refusal. The emulator writes it, so it holds nothing of the request. */
-const refusalIn = ({ body, status }: HttpServerResponse.HttpServerResponse): Option.Option<string> =>
-  status >= 400 && body._tag === "Uint8Array"
-    ? Option.flatMapNullable(
-      refusal(new TextDecoder().decode(body.body)),
-      ({ error_description, message }) => error_description ?? message
-    )
-    : Option.none()
+/** The token, or the sentence of a refusal. The emulator writes it, so it holds nothing of the request. */
+const contentOf = ({ body }: HttpServerResponse.HttpServerResponse): typeof Content.Type =>
+  body._tag === "Uint8Array"
+    ? Option.getOrElse(content(new TextDecoder().decode(body.body)), () => ({}))
+    : {}
 
-const refusal = Schema.decodeOption(Schema.parseJson(Schema.Struct({
+const Content = Schema.Struct({
+  access_token: Schema.optional(Schema.String),
   error_description: Schema.optional(Schema.String),
   message: Schema.optional(Schema.String)
-})))
+})
+
+const content = Schema.decodeOption(Schema.parseJson(Content))
 
 const notFound = ({ basePath }: Settings) =>
   HttpServerResponse.unsafeJson({ message: `This server has no path outside ${basePath}/.` }, { status: 404 })

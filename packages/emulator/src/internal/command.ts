@@ -1,81 +1,68 @@
-/** The command `store-api-emulator`: reads its line. */
+/** The command `store-api-emulator`: reads its line by the table of the commands. */
 import { parseArgs } from "node:util"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { demoClient } from "../Client.js"
-import * as EmulatorCommand from "../EmulatorCommand.js"
+import { type Command, commands } from "../EmulatorCommand.js"
 import { EmulatorError } from "../EmulatorError.js"
-
-const help = `Usage: store-api-emulator [options]
-
-Start the token service of the store API and a protected API on this machine.
-
-Options:
-  --port <number>       Port to listen on. Default: a free one
-  --token-life <time>   Lifetime of a token: 500ms, 2s, 5m. Default: 60m
-  --token-path <path>   Path of the token endpoint. Default:
-                        /v1/oauth/accesstoken
-  --client-authentication <method>
-                        specification (default), client_secret_post or
-                        client_secret_basic; may be repeated for the last two
-  --client-id <id>      Client of your own. Default: ${demoClient.clientId}
-  --scenario <name>     Faults for the next requests; may be repeated
-  --dotenv <path>       Write the variables to this file
-  --env-file <path>     The same, for a file that exists
-  --lenient             Accept a charset and fields in any order
-  --list                List the scenarios
-  --tls                 Use https, with a certificate for this run
-  --help                Print this text
-
-With --client-id the client secret is STORE_API_CLIENT_SECRET, or an invented
-one if that is not set. A secret is never a flag, because others on the machine
-can read flags.
-
-Examples:
-  $ store-api-emulator --port 4010 --token-life 2m
-  $ store-api-emulator --scenario token/401-rfc --lenient`
-
-export const flags = {
-  port: { type: "string" },
-  "token-life": { type: "string" },
-  "token-path": { type: "string" },
-  "client-authentication": { type: "string", multiple: true },
-  "client-id": { type: "string" },
-  scenario: { type: "string", multiple: true },
-  dotenv: { type: "string" },
-  "env-file": { type: "string" },
-  lenient: { type: "boolean" },
-  list: { type: "boolean" },
-  tls: { type: "boolean" },
-  help: { type: "boolean" }
-} as const
-
-interface Flags extends EmulatorCommand.Flags {
-  readonly help?: boolean
-}
 
 const unusable = (option: string, problem: string) =>
   Effect.fail(new EmulatorError({ reason: "InvalidOption", option, problem: `${problem}; see --help` }))
 
-const isFlag = (name: string): name is keyof typeof flags => Object.hasOwn(flags, name)
+const start = "store-api-emulator"
+
+const columns = (rows: ReadonlyArray<readonly [string, string]>) =>
+  rows.map(([term, text]) => `  ${term.padEnd(34)}${text}`).join("\n")
+
+const helpOf = (name: string, { args = "", examples, flags, more, text }: Command) => {
+  const others = Object.entries(commands).filter(([other]) => other !== "")
+    .map(([name, { args = "", text }]) => [`${name} ${args}`, text] as const)
+  const options = Object.entries(flags)
+    .map(([name, { text, value }]) => [`--${name}${value === undefined ? "" : ` <${value}>`}`, text] as const)
+  return [
+    `Usage: ${[start, name, args].filter((word) => word !== "").join(" ")} [options]`,
+    `${text}.${more === undefined ? "" : `\n${more}`}`,
+    ...(name === "" ? [`Commands for an emulator that runs:\n${columns(others)}`] : []),
+    `Options:\n${columns([...options, ["--help", "Print this text"]])}`,
+    `Examples:\n${examples.map((line) => `  $ ${start} ${line}`).join("\n")}`
+  ].join("\n\n")
+}
 
 /** Node only splits the line: its own messages have several sentences and repeat what was typed. */
-const readFlags = (args: ReadonlyArray<string>) =>
+const parse = (args: ReadonlyArray<string>, { args: argument = "", flags }: Command) =>
   Effect.gen(function*() {
-    const { tokens, values } = parseArgs({ args: [...args], options: flags, strict: false, tokens: true })
+    const options = Object.fromEntries(
+      Object.entries({ ...flags, help: {} }).map(([name, flag]) => [
+        name,
+        { type: "value" in flag ? "string" as const : "boolean" as const, multiple: "many" in flag }
+      ])
+    )
+    const { positionals, tokens, values } = parseArgs({ args: [...args], options, strict: false, tokens: true })
     for (const token of tokens) {
-      if (token.kind !== "option") return yield* unusable("The line", "must consist of flags")
-      if (!isFlag(token.name)) return yield* unusable(token.rawName, "is not a flag")
-      if (flags[token.name].type === "boolean") {
-        if (token.value !== undefined) return yield* unusable(token.rawName, "takes no value")
-      } else if (!token.value) return yield* unusable(token.rawName, "needs a value")
+      if (token.kind !== "option") continue
+      const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
+      if (option === undefined) return yield* unusable(token.rawName, "is not a flag")
+      if (option.type === "string" && !token.value) return yield* unusable(token.rawName, "needs a value")
+      if (option.type === "boolean" && token.value !== undefined) {
+        return yield* unusable(token.rawName, "takes no value")
+      }
     }
-    return values as Flags // each has the type of its flag, see above
+    const isComplete = values["help"] === true || positionals.length > 0 || !argument.startsWith("<")
+    if (positionals.length > (argument === "" ? 0 : 1) || !isComplete) {
+      return yield* unusable("The line", argument === "" ? "must consist of flags" : `must name ${argument}`)
+    }
+    return { values: values, argument: positionals[0] ?? "" }
   })
 
-/** Runs until it is interrupted; fails with one sentence. */
-export const run = (args: ReadonlyArray<string>): Effect.Effect<void, EmulatorError> =>
-  Effect.flatMap(
-    readFlags(args),
-    ({ help: asked, ...values }) => asked === true ? Console.log(help) : EmulatorCommand.run(values)
+const isName = (word: string): word is keyof typeof commands => Object.hasOwn(commands, word)
+
+/** Runs until it is interrupted, or until another command is done; fails with one sentence. */
+export const run = (args: ReadonlyArray<string>): Effect.Effect<void, EmulatorError> => {
+  const [first = ""] = args
+  const name = isName(first) ? first : ""
+  const command = commands[name]
+  return Effect.flatMap(
+    parse(args.slice(name === "" ? 0 : 1), command),
+    ({ argument, values }) =>
+      values["help"] === true ? Console.log(helpOf(name, command)) : command.run(values, argument)
   )
+}

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Fault, Headers, Script } from "../FaultModel.js"
 import type { Kind } from "../RecordedRequest.js"
+import * as Scenario from "../Scenario.js"
 import type { Settings } from "./settings.js"
 
 export type FaultQueue = ReturnType<typeof make>
@@ -30,11 +31,17 @@ const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   return undefined
 }
 
-/** Makes a step that cannot be performed a defect, so that a mistake in a test is reported at the line that has it. */
+/** Why a scenario of this name cannot be played, as the end of a sentence. */
+export const problemOfName = (name: string, tls: boolean): string | undefined => {
+  const known = Scenario.names.find((known) => known === name)
+  if (known === undefined) return "must be a name that --list prints"
+  return Scenario.all[known].tls && !tls ? `${known} needs --tls` : undefined
+}
+
 const check = (settings: Settings) => (fault: Fault) =>
   Effect.suspend(() => {
     const problem = problemOf(fault, settings)
-    if (problem !== undefined) return Effect.dieMessage(problem)
+    if (problem !== undefined) return Effect.fail(problem)
     for (const [name, values] of Object.entries(headersOf(fault))) {
       validateHeaderName(name)
       for (const value of [values].flat()) validateHeaderValue(name, value)
@@ -45,8 +52,13 @@ const check = (settings: Settings) => (fault: Fault) =>
 export const make = (settings: Settings) => {
   const queue: Array<Fault> = []
   return {
-    append: (script: Script) => {
-      const steps = "_tag" in script ? [script] : script
+    /** Fails with the sentence that says why a step cannot be performed. */
+    append: (given: Script | Scenario.Name, times?: number) => {
+      const problem = typeof given === "string" ? problemOfName(given, settings.tls) : undefined
+      if (problem !== undefined) return Effect.fail(`The scenario ${problem}.`)
+      const named = typeof given === "string" ? { scenario: given } : {}
+      const steps = [typeof given === "string" ? Scenario.get(given) : given].flat()
+        .map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
       return Effect.zipRight(
         Effect.forEach(steps, check(settings), { discard: true }),
         Effect.sync(() => void queue.push(...steps))

@@ -1,15 +1,22 @@
-/** Performs each fault on a request. */
+/**
+ * Performs each fault on a request. Writes to Node's response or socket what the platform cannot send: repeated
+ * headers, endless bodies and raw bytes.
+ */
 import { Buffer } from "node:buffer"
+import type { ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { pipeline, Readable } from "node:stream"
 import { gzipSync } from "node:zlib"
-import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fault from "../Fault.js"
 import type { Body, Request } from "./request.js"
+import { endConnection } from "./server.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
-import * as responses from "./writeResponse.js"
 
 type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
@@ -30,24 +37,25 @@ const empty = Buffer.alloc(0)
 /** Performs the fault. The platform interrupts those that do not end when the socket closes. */
 export const perform = (fault: Fault.Fault, context: FaultContext): Response => {
   const { body, regular, request: { incoming: { socket }, outgoing }, tokens } = context
-  const write = (status: number, headers: Fault.Headers, content: Uint8Array = empty) =>
-    Effect.sync(() => responses.write(outgoing, status, headers, content))
+  const respond = (status: number, headers: Fault.Headers, content: Uint8Array = empty) =>
+    Effect.sync(() => write(outgoing, status, headers, content))
 
   return Fault.match(fault, {
-    Answer: ({ body, delay, headers, status }) => Effect.delay(write(status, headers, body), delay),
+    Answer: ({ body, delay, headers, status }) => Effect.delay(respond(status, headers, body), delay),
     Delay: ({ delay }) => Effect.delay(regular, delay),
     Hang: () => Effect.never,
     Amend: ({ fields, headers }) => changed(context, headers, (token) => encode({ ...decode(token), ...fields })),
     Gzip: () => changed(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
-    Echo: ({ status }) => write(status, {}, echo(body)),
-    RetryDate: ({ status, wait }) => Effect.flatMap(httpDateIn(wait), (date) => write(status, { "Retry-After": date })),
-    Drip: ({ every, status }) => responses.drip(outgoing, status, every),
-    Flood: ({ bytes, status }) => responses.flood(outgoing, status, bytes),
-    Redirect: ({ status, to }) => write(status, location(to, context)),
-    Raw: ({ bytes, ending }) => responses.writeRaw(socket, bytes, ending),
-    Stale: () => responses.writeRaw(socket, empty, "Reset"),
+    Echo: ({ status }) => respond(status, {}, echo(body)),
+    RetryDate: ({ status, wait }) =>
+      Effect.flatMap(httpDateIn(wait), (date) => respond(status, { "Retry-After": date })),
+    Drip: ({ every, status }) => drip(outgoing, status, every),
+    Flood: ({ bytes, status }) => flood(outgoing, status, bytes),
+    Redirect: ({ status, to }) => respond(status, location(to, context)),
+    Raw: ({ bytes, ending }) => writeRaw(socket, bytes, ending),
+    Stale: () => writeRaw(socket, empty, "Reset"),
     // `server.ts` performs these before there is a request.
     Connection: () => regular,
     Tls: () => regular
@@ -63,7 +71,7 @@ const changed = ({ regular, request }: FaultContext, added: Fault.Headers, chang
   Effect.map(regular, (response) => {
     const { body, headers: { "content-length": _, ...headers }, status } = response
     return status === 200 && body._tag === "Uint8Array"
-      ? responses.write(request.outgoing, status, { ...headers, ...added }, change(body.body))
+      ? write(request.outgoing, status, { ...headers, ...added }, change(body.body))
       : response
   })
 
@@ -80,3 +88,56 @@ const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }:
   if (to === "loop") return { Location: request.url }
   return to.location === undefined ? {} : { Location: to.location }
 }
+
+/** The platform does not write a response that has ended. It only reads the status of the returned value. */
+export const write = (outgoing: ServerResponse, status: number, headers: Fault.Headers, body: Uint8Array) => {
+  outgoing.statusCode = status
+  for (const [name, values] of Object.entries(headers)) outgoing.setHeader(name, values)
+  if (body.length > 0 && !outgoing.hasHeader("content-type")) outgoing.setHeader("content-type", "application/json")
+  outgoing.end(body)
+  return HttpServerResponse.empty({ status })
+}
+
+const writeHead = (outgoing: ServerResponse, status: number) =>
+  Effect.sync(() => outgoing.writeHead(status, { "Content-Type": "application/json" }).flushHeaders())
+
+/** Writes one space at a time, which JSON allows, until the client disconnects. */
+const drip = (outgoing: ServerResponse, status: number, every: Duration.Duration) =>
+  Effect.zipRight(
+    writeHead(outgoing, status),
+    Effect.forever(Effect.delay(Effect.sync(() => outgoing.write(" ")), every))
+  )
+
+const chunk = Buffer.alloc(64 * 1024, "x")
+
+const chunks = function*(bytes: number) {
+  for (let left = bytes; left > 0; left -= chunk.length) yield chunk.subarray(0, left)
+}
+
+/** Writes as fast as the client reads. If the client disconnects, the platform interrupts this. */
+const flood = (outgoing: ServerResponse, status: number, bytes: number) =>
+  Effect.zipRight(
+    writeHead(outgoing, status),
+    Effect.async<HttpServerResponse.HttpServerResponse>((resume) => {
+      pipeline(Readable.from(chunks(bytes)), outgoing, (error) => {
+        if (!error) resume(Effect.succeed(HttpServerResponse.empty({ status })))
+      })
+    })
+  )
+
+/**
+ * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This pause lets it
+ * read the bytes first. It uses the real clock because a test clock might not advance.
+ */
+const timeToRead = Effect.withClock(Effect.sleep("20 millis"), Clock.make())
+
+/** Writes bytes to the socket and ends the connection. The platform interrupts this when the socket closes. */
+const writeRaw = (socket: Socket, bytes: Uint8Array, ending: Fault.Ending) =>
+  Effect.gen(function*() {
+    if (bytes.length > 0) {
+      yield* Effect.async<void>((resume) => void socket.write(bytes, () => resume(Effect.void)))
+      if (ending === "Reset") yield* timeToRead
+    }
+    endConnection(socket, ending)
+    return yield* Effect.never
+  })

@@ -1,9 +1,11 @@
 /**
  * An API that requires a token and describes the request in its response. Its errors are those of RFC 6750 section 3.
  */
+import { Buffer } from "node:buffer"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import { write } from "./performFault.js"
 import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
@@ -24,7 +26,9 @@ export const respond = (request: Request, body: Body, settings: Settings, tokens
     Either.match({
       onLeft: (reason) => refused(401, "invalid_token", `The access token ${reason}`),
       onRight: ({ clientId }) =>
-        body.received > maxBodyBytes ? tooLarge : describeRequest(request, body, token, clientId)
+        body.received > maxBodyBytes
+          ? tooLarge
+          : canned(request, settings) ?? describeRequest(request, body, token, clientId)
     })
   )
 }
@@ -62,6 +66,16 @@ const notTokenPath = ({ tokenPath }: Settings) =>
   json(404, { message: `The path of the token endpoint is exactly ${tokenPath}.` })
 
 const tooLarge = json(413, { message: `The body is larger than ${maxBodyBytes} bytes.` })
+
+/** The response that the options name for this request. */
+const canned = ({ method, outgoing, path }: Request, { basePath, responses }: Settings) => {
+  const found = responses.find((response) =>
+    `${basePath}${response.path}` === path && (response.method ?? method).toUpperCase() === method
+  )
+  if (found === undefined) return undefined
+  const { body = "", headers = {}, status = 200 } = found
+  return write(outgoing, status, headers, Buffer.from(typeof body === "string" ? body : JSON.stringify(body)))
+}
 
 /** Describes the request without the token. */
 const describeRequest = ({ method, path, query = "" }: Request, body: Body, token: string, clientId: string) => {

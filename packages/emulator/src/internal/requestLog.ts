@@ -1,17 +1,31 @@
 /** Records requests so that printing a record discloses no secret. */
 import { parse, unescape } from "node:querystring"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import type { ObserverService } from "./observer.js"
 import { type Body, readBody, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import { methodsIn } from "./tokenEndpoint.js"
 import type { Tokens } from "./tokens.js"
 
 export type RequestLog = ReturnType<typeof make>
+
+export interface ObserverService {
+  /** The number of requests to keep in `requests`. If it is not `Infinity`, they lose their bodies when they end. */
+  readonly keep: number
+  /** Runs when a request arrives. Default: nothing. */
+  readonly onStart?: ((request: RecordedRequest) => Effect.Effect<void>) | undefined
+  /** Runs before the response is sent, or when the client has gone. `sentBytes` is still 0. */
+  readonly onEnd: (request: RecordedRequest) => Effect.Effect<void>
+  /** Runs when a token was issued or revoked, before the response is sent. Default: nothing. */
+  readonly onTokens?: ((tokens: ReadonlyArray<IssuedToken>) => Effect.Effect<void>) | undefined
+}
+
+type Update = (change: Partial<RecordedRequest>) => void
 
 const hidden = "<redacted>"
 const sensitiveHeaders = ["authorization", "proxy-authorization", "cookie", "x-api-key"]
@@ -22,6 +36,7 @@ const decodings = (text: string) => [text, unescape(text), unescape(text.replace
 export const make = (settings: Settings, observer: ObserverService, tokens: Tokens) => {
   const { clients, header } = settings
   const records: Array<{ current: RecordedRequest }> = []
+  let lastId = 0
   const sensitive = [...sensitiveHeaders, header.name.toLowerCase()]
 
   const holdsSecret = (text: string) =>
@@ -40,7 +55,11 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
     return [name, sensitive.includes(name) || holdsSecret(value) ? Redacted.make(value) : value] as const
   }
 
-  const onArrival = (request: Request): RecordedRequest => ({
+  const onArrival = (request: Request, startedAt: DateTime.Utc): RecordedRequest => ({
+    id: ++lastId,
+    startedAt,
+    endedAt: Option.none(),
+    token: tokens.get((request.header(header.name)[0] ?? "").slice(header.prefix.length)),
     kind: request.kind,
     method: request.method,
     url: printableUrl(request),
@@ -59,19 +78,24 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   const record = (
     request: Request,
     maxBodyBytes: number,
-    respond: (body: Body, explain: (reason: string) => void) => Effect.Effect<HttpServerResponse.HttpServerResponse>
+    respond: (body: Body, update: Update) => Effect.Effect<HttpServerResponse.HttpServerResponse>
   ) =>
-    Effect.suspend(() => {
-      const entry = { current: onArrival(request) }
-      const update = (change: Partial<RecordedRequest>) => {
+    Effect.gen(function*() {
+      const entry = { current: onArrival(request, yield* DateTime.now) }
+      const update: Update = (change) => {
         entry.current = { ...entry.current, ...change }
       }
+      const end = Effect.flatMap(DateTime.now, (now) => {
+        update({ endedAt: Option.some(now), ...(observer.keep === Infinity ? {} : { body: Redacted.make("") }) })
+        return observer.onEnd(entry.current)
+      })
       records.push(entry)
       if (records.length > observer.keep) records.shift()
       const { socket } = request.incoming
       const before = socket.bytesWritten
       request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
-      return readBody(request, maxBodyBytes).pipe(
+      yield* observer.onStart?.(entry.current) ?? Effect.void
+      return yield* readBody(request, maxBodyBytes).pipe(
         Effect.tap(({ bytes, received }) =>
           Effect.sync(() => {
             const body = bytes.toString()
@@ -79,9 +103,9 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
             update({ clientAuthentication, body: Redacted.make(body), bodyBytes: received })
           })
         ),
-        Effect.flatMap((body) => respond(body, (reason) => update({ reason: Option.some(reason) }))),
+        Effect.flatMap((body) => respond(body, update)),
         Effect.tap(({ status }) => Effect.sync(() => update({ status: Option.some(status) }))),
-        Effect.ensuring(Effect.suspend(() => observer.onEnd(entry.current)))
+        Effect.ensuring(end)
       )
     })
 

@@ -1,4 +1,5 @@
 /** The server on loopback and its open sockets. */
+import type { Buffer } from "node:buffer"
 import * as Http from "node:http"
 import type { Socket } from "node:net"
 import { TLSSocket } from "node:tls"
@@ -14,6 +15,7 @@ import * as Predicate from "effect/Predicate"
 import { EmulatorError } from "../EmulatorError.js"
 import type { Ending, Fault } from "../FaultModel.js"
 import type { Settings } from "./settings.js"
+import { prefix } from "./steering.js"
 import type { TlsServers } from "./tls.js"
 
 /** Returns the fault for a new connection. */
@@ -26,9 +28,9 @@ export const listen = (
   tls?: TlsServers
 ) =>
   Effect.gen(function*() {
-    const { host, port } = settings
+    const { host, port, steering } = settings
     const nodeServer = Http.createServer()
-    const sockets = interceptConnections(nodeServer, takeFault, tls)
+    const sockets = interceptConnections(nodeServer, takeFault, steering, tls)
     const server = yield* NodeHttpServer.make(() => nodeServer, { host, port }).pipe(
       Effect.mapError((error) => cannotListen(error, settings))
     )
@@ -91,21 +93,40 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
 }
 
 /** Receives the connections of a server before the server does. Returns the set of open sockets. */
-const interceptConnections = (server: Http.Server, takeFault: TakeFault, tls?: TlsServers) => {
+const interceptConnections = (server: Http.Server, takeFault: TakeFault, steering: boolean, tls?: TlsServers) => {
   const sockets = new Set<Socket>()
   const listeners = server.listeners("connection")
   const serve = (socket: Socket) => {
     for (const listener of listeners) Reflect.apply(listener, server, [socket])
   }
-  server.removeAllListeners("connection").on("connection", (socket: Socket) => {
-    sockets.add(socket)
-    socket.once("close", () => sockets.delete(socket))
+  const accept = (socket: Socket) => {
     const fault = Option.getOrUndefined(takeFault())
     if (fault?._tag === "Connection") breakOff(socket, fault)
     else if (tls === undefined) serve(socket)
     else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
+  }
+  server.removeAllListeners("connection").on("connection", (socket: Socket) => {
+    sockets.add(socket)
+    socket.once("close", () => sockets.delete(socket))
+    if (steering) afterFirstBytes(socket, (text) => (steeringRequest.test(text) ? serve : accept)(socket))
+    else accept(socket)
   })
   return sockets
+}
+
+/** Faults of connections and TLS do not apply to these requests, so that they can end such a fault. */
+const steeringRequest = new RegExp(`^(GET|POST) ${prefix}`)
+
+/** The bytes stay readable. */
+const afterFirstBytes = (socket: Socket, then: (text: string) => void) => {
+  socket.on("error", () => undefined).once("readable", () => {
+    const bytes = socket.read() as Buffer | null // no encoding is set
+    if (bytes === null) socket.destroy()
+    else {
+      socket.unshift(bytes)
+      then(bytes.toString("latin1"))
+    }
+  })
 }
 
 const breakOff = (socket: Socket, { bytes, ending }: Extract<Fault, { _tag: "Connection" }>) => {

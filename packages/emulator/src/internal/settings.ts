@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { demoClient } from "../Client.js"
 import { EmulatorError } from "../EmulatorError.js"
-import type { ClientAuthentication, Options } from "../EmulatorOptions.js"
+import type { ApiResponse, ClientAuthentication, Options } from "../EmulatorOptions.js"
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof resolve>>
 
@@ -29,7 +29,8 @@ const check = (option: string, isUsable: boolean, problem: string) =>
 export const resolve = (options: Options) =>
   Effect.gen(function*() {
     const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false } = options
-    const { clientAuthentication = "specification", lenient = false, tls = false } = options
+    const { clientAuthentication = "specification", lenient = false, steering = false, tls = false } = options
+    const { responses = [], tokens = [] } = options
     const { tokenPath = "/v1/oauth/accesstoken" } = options
     const methods = [clientAuthentication].flat()
     const isRaw = methods.join() === "specification"
@@ -56,5 +57,28 @@ export const resolve = (options: Options) =>
     yield* check("header.name", isHeaderName(name), "must be the name of an HTTP header, such as Authorization")
     yield* check("header.prefix", isPrintable(prefix), `must be printable ASCII, such as "Bearer " with its space`)
     const paths = { basePath, tokenPath: `${basePath}${tokenPath}` }
-    return { clients, port, host, ...paths, methods, tokenLife, repeatToken, header: { name, prefix }, lenient, tls }
+    const isStatus = ({ status = 200 }: ApiResponse) => Number.isInteger(status) && status >= 200 && status <= 999
+    for (const [index, response] of responses.entries()) {
+      yield* check(`responses[${index}].path`, isPath(response.path), "must be like /orders, without a query")
+      const areHeaders = Object.entries(response.headers ?? {}).every(([name, values]) =>
+        isHeaderName(name) && [values].flat().every(isPrintable)
+      )
+      yield* check(`responses[${index}].headers`, areHeaders, "must be HTTP headers, with printable ASCII as values")
+      yield* check(`responses[${index}].status`, isStatus(response), "must be a whole number from 200 to 999")
+    }
+    return {
+      clients,
+      port,
+      host,
+      ...paths,
+      methods,
+      tokenLife,
+      repeatToken,
+      header: { name, prefix },
+      lenient,
+      tls,
+      responses,
+      tokens,
+      steering
+    }
   })

@@ -16,9 +16,14 @@ export type Tokens = ReturnType<typeof make>
 const randomToken = () => randomBytes(32).toString("base64")
 const tokenPattern = /[A-Za-z0-9+/]{43}=/g
 
-export const make = ({ repeatToken, tokenLife }: Settings) => {
+/** `onChange` runs after a token was issued or revoked, and before anyone learns of it. */
+export const make = (
+  { repeatToken, tokenLife, tokens }: Settings,
+  onChange: (tokens: ReadonlyArray<IssuedToken>) => Effect.Effect<void>
+) => {
   // A Map keeps the order of issue, which is also the order of expiry. All changes are synchronous.
-  const issued = new Map<string, IssuedToken>()
+  const issued = new Map(tokens.map((token) => [Redacted.value(token.value), token]))
+  let lastId = Math.max(0, ...tokens.map(({ id }) => id))
 
   const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) => DateTime.lessThanOrEqualTo(expiresAt, now)
 
@@ -38,10 +43,20 @@ export const make = ({ repeatToken, tokenLife }: Settings) => {
     }
     const value = randomToken()
     const expiresAt = DateTime.addDuration(now, tokenLife)
-    const token = { value: Redacted.make(value), clientId, scope, issuedAt: now, expiresAt, revoked: false }
+    const token = {
+      id: ++lastId,
+      value: Redacted.make(value),
+      clientId,
+      scope,
+      issuedAt: now,
+      expiresAt,
+      revoked: false
+    }
     issued.set(value, token)
     return token
   }
+
+  const changed = Effect.suspend(() => onChange([...issued.values()]))
 
   return {
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
@@ -55,17 +70,19 @@ export const make = ({ repeatToken, tokenLife }: Settings) => {
           Option.getOrElse(() => add(clientId, scope, now))
         )
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
-      }),
+      }).pipe(Effect.tap(changed)),
+    /** Returns a token, also one that is not valid. */
+    get: (value: string) => Option.fromNullable(issued.get(value)),
     find: (value: string) => Effect.map(DateTime.now, (now) => find(value, now)),
-    /** Revokes one token or all. Returns the number of those that were valid. */
-    revoke: (token?: Redacted.Redacted | string) =>
+    /** Revokes one token, by its value or id, or all. Returns the number of those that were valid. */
+    revoke: (token?: Redacted.Redacted | string | number) =>
       Effect.map(DateTime.now, (now) => {
-        const value = Redacted.isRedacted(token) ? Redacted.value(token) : token
-        const values = value === undefined ? [...issued.keys()] : [value]
-        const valid = Arr.getRights(values.map((value) => find(value, now)))
+        const wanted = Redacted.isRedacted(token) ? Redacted.value(token) : token
+        const values = [...issued].filter(([value, { id }]) => wanted === undefined || [value, id].includes(wanted))
+        const valid = Arr.getRights(values.map(([value]) => find(value, now)))
         for (const token of valid) issued.set(Redacted.value(token.value), { ...token, revoked: true })
         return valid.length
-      }),
+      }).pipe(Effect.tap(changed)),
     all: Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()]),
     /** Returns whether a token of this emulator occurs in the text. */
     occurIn: (text: string) => (text.match(tokenPattern) ?? []).some((candidate) => issued.has(candidate))

@@ -1,0 +1,185 @@
+/** Shows and steers an emulator over HTTP, below a path of its own: for the page and the commands of this machine. */
+import { createHash } from "node:crypto"
+import type { ServerResponse } from "node:http"
+import { TLSSocket } from "node:tls"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type { IssuedToken } from "../IssuedToken.js"
+import type { RecordedRequest } from "../RecordedRequest.js"
+import * as Scenario from "../Scenario.js"
+import type { FaultQueue } from "./faultQueue.js"
+import { page } from "./page.js"
+import { readBody, type Request } from "./request.js"
+import type { RequestLog } from "./requestLog.js"
+import type { Settings } from "./settings.js"
+import type { Tokens } from "./tokens.js"
+
+interface Parts {
+  readonly settings: Settings
+  readonly tokens: Tokens
+  readonly log: RequestLog
+  readonly faults: FaultQueue
+}
+
+export const prefix = "/_emulator/"
+
+export const isFor = ({ path }: Request): boolean => `${path}/`.startsWith(prefix)
+
+export const respond = (request: Request, parts: Parts): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+  const { method, outgoing, path } = request
+  const name = path.slice(prefix.length)
+  const refusal = refuse(request)
+  if (refusal !== undefined) return Effect.succeed(refusal)
+  if (method === "POST" && isAction(name)) {
+    return Effect.flatMap(readBody(request, 4096), ({ bytes }) =>
+      Option.match(decodeBody(bytes.toString()), {
+        onNone: () => Effect.succeed(json(400, `The body must be a JSON object, such as {"argument":"api/403"}.`)),
+        onSome: (body) =>
+          Effect.match(actions[name](parts, body), {
+            onFailure: (message) => json(400, message),
+            onSuccess: (message) => json(200, message)
+          })
+      }))
+  }
+  if (method === "GET" && name === "events") return events(outgoing, stateOf(parts))
+  return method === "GET" && name === "" ? html(parts) : Effect.succeed(json(404, `There is no ${method} ${path}.`))
+}
+
+/** A connection serves one request, because faults apply to connections. */
+const headers = { connection: "close", "cache-control": "no-store", "x-content-type-options": "nosniff" }
+
+const json = (status: number, message: string) => HttpServerResponse.unsafeJson({ message }, { status, headers })
+
+/**
+ * A page of another origin can send requests to loopback, and a name of its own can point there. Its requests have
+ * another `Origin` or `Host`, and without asking first it cannot send JSON.
+ */
+const refuse = ({ header, incoming: { socket }, method }: Request) => {
+  const scheme = socket instanceof TLSSocket ? "https" : "http"
+  const own = ["127.0.0.1", "[::1]", "localhost"].map((name) => new URL(`${scheme}://${name}:${socket.localPort ?? 0}`))
+  const host = header("host").join().toLowerCase()
+  const only = "Only programs and pages of this machine can steer the emulator:"
+  if (!own.some((url) => url.host === host)) {
+    return json(403, `${only} the Host must be ${own.map(({ host }) => host).join(" or ")}.`)
+  }
+  const isForeign = header("origin").some((origin) => origin !== `${scheme}://${host}`) ||
+    header("sec-fetch-site").some((site) => site !== "same-origin" && site !== "none")
+  if (isForeign) return json(403, `${only} the request comes from a page of another origin.`)
+  const isJson = header("content-type").some((type) => /^application\/json *(;|$)/i.test(type))
+  return method === "POST" && !isJson ? json(415, "The Content-Type must be application/json.") : undefined
+}
+
+/** As the page sends it. Commands send what was typed. */
+const Body = Schema.Struct({ argument: Schema.optional(Schema.String), times: Schema.optional(Schema.String) })
+const decodeBody = Schema.decodeOption(Schema.parseJson(Body))
+
+/** Returns what was done or what there is, or fails with what is wrong. */
+type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, string>
+
+const fail: Action = ({ faults }, { argument = "", times }) =>
+  // `append` refuses other names.
+  Effect.as(
+    faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
+    `The next requests meet ${argument}.`
+  )
+
+const revoke: Action = ({ tokens }, { argument = "" }) =>
+  argument === "" || /^#?\d+$/.test(argument)
+    ? Effect.map(
+      tokens.revoke(argument === "" ? undefined : Number(argument.replace("#", ""))),
+      (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`
+    )
+    : Effect.fail("The token must be its number, such as 3.")
+
+const lines = <A>(all: ReadonlyArray<A>, line: (value: A) => string, none: string) =>
+  all.length === 0 ? none : all.map(line).join("\n")
+
+const actions = {
+  fail,
+  clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
+  revoke,
+  requests: ({ log }) => Effect.map(log.all, (all) => lines(all, requestLine, "No request has arrived.")),
+  tokens: ({ tokens }) =>
+    Effect.zipWith(tokens.all, DateTime.now, (all, now) => lines(all, tokenLine(now), "No token was issued."))
+} satisfies Record<string, Action>
+
+const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name)
+
+const time = (at: DateTime.Utc) => DateTime.formatIso(at).slice(11, 19)
+
+const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revoked }: IssuedToken) => {
+  const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
+  return `#${id} ${clientId} ${revoked ? "revoked" : `${state} ${time(expiresAt)}`}`
+}
+
+/** The part of a request that is shown: no secret, and of its token only the number. */
+const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: RecordedRequest) => ({
+  ...{ id, method, url, startedAt, endedAt: Option.getOrNull(endedAt), status: Option.getOrNull(status) },
+  reason: Option.getOrNull(reason),
+  token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt })))
+})
+
+/** A line of the log, without the query: the start of a request, or its end. */
+export const requestLine = (request: RecordedRequest): string => {
+  const { endedAt, id, method, reason, startedAt, status, token, url } = shown(request)
+  const subject = `${id} ${method} ${withoutQuery(url)}`
+  const suffix = token === null ? "" : `, token #${token.id} until ${time(token.expiresAt)}`
+  if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}`
+  const outcome = status === null ? "no response after" : `${status} in`
+  const because = reason === null ? "" : `: ${reason}`
+  return `${time(endedAt)} ← ${subject} ${outcome} ${durationOf(startedAt, endedAt)} ms${suffix}${because}`
+}
+
+/** The line as one JSON object. */
+export const requestJson = (request: RecordedRequest): string => {
+  const { endedAt, startedAt, url, ...rest } = shown(request)
+  const [event, duration] = endedAt === null ? ["start", null] : ["end", durationOf(startedAt, endedAt)]
+  return JSON.stringify({ event, ...rest, url: withoutQuery(url), startedAt, endedAt, duration })
+}
+
+const withoutQuery = (url: string) => url.replace(/[?].*$/s, "?…")
+
+const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(DateTime.distanceDuration(from, to))
+
+/** The state for the page. `times` is null for a fault that all requests meet. */
+const stateOf = ({ faults, log, tokens }: Parts) =>
+  Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
+    JSON.stringify({
+      tokens: tokens.map(({ scope: _, value: __, ...token }) => token),
+      requests: requests.map(shown),
+      faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
+    }))
+
+/** Server-sent events: the state whenever it has changed, until the client disconnects. */
+const events = (outgoing: ServerResponse, state: Effect.Effect<string>) => {
+  let sent = ""
+  outgoing.writeHead(200, { ...headers, "content-type": "text/event-stream" })
+  const send = Effect.map(state, (current) => {
+    if (current !== sent) outgoing.write(`data: ${current}\n\n`)
+    sent = current
+  })
+  return Effect.forever(Effect.zipRight(send, Effect.sleep("100 millis")))
+}
+
+const hashOf = (text: string, tag: string) =>
+  `'sha256-${createHash("sha256").update(text.split(`<${tag}>`)[1]?.split(`</${tag}>`)[0] ?? "").digest("base64")}'`
+
+/** The policy allows the script and the style of the page, and connections to the emulator. */
+const html = ({ settings }: Parts) =>
+  Effect.map(page, (text) => {
+    const names = Scenario.names.filter((name) => settings.tls || !Scenario.all[name].tls)
+    const options = names.map((name) => `<option title="${Scenario.all[name].expected}">${name}</option>`).join("")
+    return HttpServerResponse.text(text.replace("<option></option>", options), {
+      contentType: "text/html; charset=utf-8",
+      headers: {
+        ...headers,
+        "content-security-policy": "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; " +
+          "form-action 'none'; frame-ancestors 'none'; " +
+          `script-src ${hashOf(text, "script")}; style-src ${hashOf(text, "style")}`
+      }
+    })
+  })

@@ -213,7 +213,7 @@ describe("TokenRequest", () => {
         [limit as Partial<TokenEndpoint.Options>, Object.keys(limit)[0], "must be greater than zero"] as const
       ),
       ...[0, NaN, Infinity].map((maxResponseBytes) =>
-        [{ maxResponseBytes }, "maxResponseBytes", "must be a whole number of bytes, at least 1"] as const
+        [{ maxResponseBytes }, "maxResponseBytes", "must be a whole number from 1"] as const
       ),
       [{ request: clientSecretPost({ client_id: "canary" }) }, "request", among],
       [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "request", among],

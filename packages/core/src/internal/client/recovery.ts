@@ -8,6 +8,9 @@ import * as boundedBody from "../boundedBody.js"
 import { sameValue } from "../repeatedToken.js"
 import { isRepeatable, rejectedOf, result, type Send } from "./attempt.js"
 
+/** Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because clocks round. */
+const clockRounding = 10
+
 interface Options {
   readonly header: string
   readonly retryUnauthorized: Effect.Effect<boolean>
@@ -43,7 +46,7 @@ export const make = <E, R>(send: Send<E, R>, { current, header, invalidate, retr
         }
         // The token request may need the connection that the unread 401 occupies.
         yield* boundedBody.drain(attempt.response)
-        return yield* execute(request, acquiredBefore < Infinity ? 0 : now)
+        return yield* execute(request, acquiredBefore < Infinity ? 0 : now - clockRounding)
       })
     })
 

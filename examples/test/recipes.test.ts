@@ -17,6 +17,7 @@ import {
   Ref,
   Schedule,
   Scope,
+  Stream,
   TestClock
 } from "effect"
 import { plainStoreClient, StoreApi, storeClient } from "../src/declared/api.js"
@@ -25,7 +26,7 @@ import * as DeclaredServer from "../src/declared/server.js"
 import { health } from "../src/recipes/health.js"
 import { atRetryAt, retryingClient } from "../src/recipes/retry.js"
 import { Stores } from "../src/recipes/stores.js"
-import { KeepWarm, StoreAuthLive } from "../src/recipes/warm.js"
+import { KeepWarm, StoreAuthLive, tokens } from "../src/recipes/warm.js"
 import { tokenRequests, variablesOf } from "./support/program.js"
 
 const token = (value: string) =>
@@ -97,6 +98,46 @@ describe("recipes", () => {
       yield* Scope.close(scope, Exit.void)
       yield* TestClock.adjust("10 hours")
       assert.strictEqual(yield* source.calls, 3)
+    }))
+
+  it.effect("a stream of tokens: has each token once, few looks, and goes on after an outage until its scope closes", () =>
+    Effect.gen(function*() {
+      const minutes = Effect.map(Clock.currentTimeMillis, (now) => now / 60_000)
+      const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
+      // The third token is due at 112 minutes, and the second one expires at 116.
+      const source = yield* provider((n) =>
+        Effect.flatMap(minutes, (now) => now > 100 && now < 117 ? Effect.fail(outage) : token(`token-${n}`))
+      )
+      const looks = yield* Ref.make(0)
+      const counted = Effect.map(AccessTokenProvider.AccessTokenProvider, (provider) => ({
+        ...provider,
+        get: Effect.zipRight(Ref.update(looks, (n) => n + 1), provider.get)
+      }))
+      const times = yield* Ref.make<ReadonlyArray<number>>([])
+      const scope = yield* Scope.make()
+      yield* Stream.runForEach(
+        tokens,
+        () => Effect.flatMap(minutes, (now) => Ref.update(times, (all) => [...all, now]))
+      )
+        .pipe(
+          Effect.provideServiceEffect(AccessTokenProvider.AccessTokenProvider, counted),
+          Effect.provide(yield* Layer.buildWithScope(source.layer, scope)),
+          Effect.forkIn(scope)
+        )
+      yield* Effect.repeatN(TestClock.adjust("5 minutes"), 23)
+      const [first, second = 0, third = 0, ...more] = yield* Ref.get(times)
+      deepStrictEqual([first, more], [0, []])
+      assert.isTrue(second >= 56 && second <= 57, `${second}`)
+      assert.isTrue(third >= 117 && third < 118, `${third}`)
+      const looked = yield* Ref.get(looks)
+      assert.isBelow(looked, 150, "one look in three seconds of the outage on average")
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("2 hours")
+      deepStrictEqual([(yield* Ref.get(times)).length, yield* Ref.get(looks)], [3, looked])
+
+      const bad = yield* provider(() => Effect.fail(refused))
+      const error = yield* Effect.flip(Effect.provide(Stream.runDrain(tokens), bad.layer))
+      assert.strictEqual(error._tag, "TokenRefusedError")
     }))
 
   it.effect("retry by retryAt: as often as the option says, not before retryAt, and only transient errors", () =>

@@ -24,8 +24,12 @@ const listedIn = (module: string) =>
 /** The options of each public module, from the generated reference: with their types, and whether they are required. */
 const modules = filesOf("packages/*/src/index.ts").flatMap((index) =>
   [...read(index).matchAll(/^export \* as (\w+) /gm)].map(([, name = ""]) => {
-    const page = index.replace("packages", "docs/reference/api").replace("src/index.ts", `${name}.md`)
-    const options = (existsSync(join(root, page)) ? sections(read(page)) : [])
+    const folder = index.replace("packages", "docs/reference/api").replace("src/index.ts", "")
+    // Packages other than core have one page, with a section per module.
+    const [own = ""] = read(`${folder}README.md`).split(/^(?=## )/m).filter((part) => part.startsWith(`## ${name}\n`))
+    const page = `${folder}${name}.md`
+    const text = existsSync(join(root, page)) ? read(page) : own.replace(/^#(?=###)/gm, "")
+    const options = sections(text)
       .filter(({ heading }) => heading.endsWith("Options")).flatMap(({ text }) => rows(text))
       // `shared` has a section of its own: `SharedTokenSource`.
       .filter(([cell, type]) => type !== "`undefined`" && !cell?.includes("`shared?`"))

@@ -84,6 +84,7 @@ const renamed = {
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
   Scope: { extend: "provide" },
+  Stream: { repeatEffect: "fromEffectRepeat" },
   TestClock: { currentTimeMillis: "Clock.currentTimeMillis" }
 }
 

@@ -99,7 +99,7 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
   ["entries end late", times(60), "removes an entry at the end of its lifetime", "even 3 seconds later"],
   [
     "a negative lifetime has no end",
-    ({ put }) => ({ put: (key, entry, life) => put(key, entry, Duration.toMillis(life) || "1 hour") }),
+    ({ put }) => ({ put: (key, entry, life) => put(key, entry, Duration.toMillis(life) > 0 ? life : "1 hour") }),
     "ends an entry and a lease with a negative duration at once",
     "instead of none"
   ],

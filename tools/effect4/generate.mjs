@@ -247,7 +247,7 @@ const generate = (repository) => {
   const config = read(join(root, "vitest.config.ts")).replace(/poolOptions: \{ forks: \{ (execArgv: .*\]) \} \}/, "$1")
   written.set("vitest.config.ts", config)
   // A test reads the guide.
-  written.set(join("docs", "guides", "redis.md"), read(join(root, "docs/guides/redis.md")))
+  written.set(join("docs", "guides", "several-instances.md"), read(join(root, "docs/guides/several-instances.md")))
   problems.push(...unused())
   if (process.env.CI === "true") problems.push(...stale(examples))
   if (problems.length === 0) {

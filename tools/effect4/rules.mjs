@@ -59,7 +59,7 @@ const renamed = {
   HttpClientRequest: { del: "delete" },
   HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },
-  Layer: { scoped: "effect", scopedDiscard: "effectDiscard", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
+  Layer: { scoped: "effect", scopedDiscard: "effectDiscard", unwrapEffect: "unwrap" },
   Logger: {
     ...{ jsonLogger: "formatJson", logfmtLogger: "formatLogFmt", stringLogger: "formatSimple" },
     ...{ structuredLogger: "formatStructured" }

@@ -310,7 +310,9 @@ export const frozenAt = (millis: number) => {
   const clock = Clock.make()
   return Effect.withClock(Object.assign(Object.create(clock) as Clock.Clock, {
     unsafeCurrentTimeMillis: () => millis,
-    currentTimeMillis: Effect.succeed(millis)
+    currentTimeMillis: Effect.succeed(millis),
+    unsafeCurrentTimeNanos: () => BigInt(millis) * 1_000_000n,
+    currentTimeNanos: Effect.succeed(BigInt(millis) * 1_000_000n)
   }))
 }
 

@@ -34,7 +34,7 @@ it(
     for (const { files, name, tarball } of packages.filter(({ name }) => /cli|emulator/.test(name))) {
       const alone = join(work, name)
       mkdirSync(alone, { recursive: true })
-      await run(alone, "npm", [...installers.npm([tarball]), "--prefix", "."])
+      await run(alone, "npm", installers.npm([tarball, "--prefix", "."]))
       const lock = readFileSync(join(alone, "node_modules", ".package-lock.json"), "utf8")
       assert.hasAllKeys((JSON.parse(lock) as { packages: object }).packages, [`node_modules/${name}`])
       assert.isBelow([...files.values()].join("").length, 3e6)

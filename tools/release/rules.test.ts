@@ -1,5 +1,8 @@
 /** Breaks a package in each way that the rules for published packages report, and tests versions and tags. */
 import { spawnSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { manifestOf } from "../effect4/generate.mjs"
 import {
@@ -92,6 +95,26 @@ describe("the rules for published packages", () => {
     ])
   })
 })
+
+it.each([["GPL-3.0", "LICENSE", 1], ["MIT", "COPYING", 1], ["MIT", "LICENSE", 0]])(
+  "a bundle with code under %s, whose text is in %s, ends with code %i",
+  (license, file, code) => {
+    const folder = mkdtempSync(join(tmpdir(), "bundle-"))
+    const write = (path: string, text: string) => {
+      mkdirSync(dirname(join(folder, path)), { recursive: true })
+      writeFileSync(join(folder, path), text)
+    }
+    write("package.json", JSON.stringify({ bin: { command: "bin/command.js" } }))
+    write("dist/bin.js", "import 'other'")
+    write("node_modules/other/package.json", JSON.stringify({ name: "other", license, main: "index.js" }))
+    write("node_modules/other/index.js", "console.log()")
+    write(`node_modules/other/${file}`, "the text")
+    const { status, stderr } = spawnSync(process.execPath, ["tools/release/bundle.mjs", folder], { encoding: "utf8" })
+    rmSync(folder, { recursive: true })
+    assert.strictEqual(status, code)
+    assert.strictEqual(stderr.includes("other may not be bundled"), code === 1)
+  }
+)
 
 it.each([
   ["without a repository to name", "", "GITHUB_REPOSITORY"],

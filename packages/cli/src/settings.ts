@@ -77,7 +77,7 @@ export const read = (
       const missing = Object.entries(sources).filter(([option]) =>
         option in needed && !needed[option as keyof typeof needed]
       )
-      return yield* isMissing(missing.map(([, source]) => source), known)
+      return yield* isMissing(missing.map(([, source]) => source), known, asks)
     }
     const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
@@ -116,13 +116,14 @@ const originsOf = (found: ReadonlyArray<{ readonly name: string; readonly origin
   }).join("; ")
 }
 
-const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: variables.Variables): Fault => {
-  const hint = profile === undefined ? " To try without a service, run store-api emulator." : ""
+const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: variables.Variables, asks: boolean): Fault => {
   const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
   const flags = listed(missing.map(({ flag }) => `--${flag}`))
-  return configuration(
-    `${listed(missing.map(({ variable }) => variable))} ${verb} not set. Set ${them} ${place}, or use ${flags}.${hint}`
-  )
+  const [add, hint] = profile === undefined && !asks
+    ? ["with store-api profile add, ", " To try without a service, run store-api emulator."]
+    : ["", ""]
+  const names = listed(missing.map(({ variable }) => variable))
+  return configuration(`${names} ${verb} not set. Set ${them} ${add}${place}, or use ${flags}.${hint}`)
 }
 
 /** A `.env` in a folder of another person must not lead the user's secret to its address. */

@@ -86,7 +86,7 @@ const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault
     const inFile = finder(text === "" ? {} : parseEnv(text), origin, file === undefined)
     return {
       find: (name) => inEnvironment(name) ?? inFile(name),
-      place: "with store-api profile add, in the environment or in .env",
+      place: "in the environment or in .env",
       profile: undefined
     }
   })

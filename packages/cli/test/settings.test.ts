@@ -313,7 +313,8 @@ describe("store-api profile", () => {
       deepStrictEqual([code, screen.startsWith(asked)], [0, true], screen)
       yield* run(user, ["profile", "remove", "mine"])
     }
-    const sentence = /^store-api: STORE_API_AUTH_URL, .* are not set\. Set them with store-api profile add/
+    const sentence =
+      /^store-api: STORE_API_AUTH_URL, .* are not set\. Set them in the environment or in \.env, .*-file\.\n$/
     yield* refuses(user, "profile add mine", 3, sentence)
   })
 

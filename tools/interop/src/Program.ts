@@ -1,10 +1,8 @@
 /** Runs servers of Debian as child processes in temporary folders. The end of the scope ends and removes both. */
 import { spawn, spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import * as Http from "node:http"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { freePort } from "@store-api/testing/loopback"
 import { Effect, type Scope } from "effect"
 
 export interface Program {
@@ -74,79 +72,5 @@ export const responds = (url: string): Effect.Effect<boolean> =>
   Effect.promise(() => fetch(url).then((response) => response.text()).then(() => true, () => false))
 
 /** Repeats `look` until its result is the wanted one, without a limit: the caller has a time limit. */
-export const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>
+const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>
   Effect.repeat(Effect.zipLeft(look, Effect.sleep("10 millis")), { until: wanted })
-
-export const nginx = find("/usr/sbin/nginx", ["-v"], "nginx-light")
-
-export interface NginxOptions {
-  /** Directives of the `server`: its locations. */
-  readonly server: string
-  /** Directives of the `http` block: its zones and maps. */
-  readonly http?: string | undefined
-}
-
-export interface LoggedRequest {
-  readonly status: number
-  readonly path: string
-  /** The number of the request on its connection. */
-  readonly onConnection: number
-}
-
-/** Starts nginx on a free port. Returns its URL and the requests in its access log. */
-export const startNginx = ({ http = "", server }: NginxOptions) =>
-  Effect.gen(function*() {
-    const files = yield* folder
-    const port = yield* freePort
-    const socketPath = join(files, "control.sock")
-    const configuration = `
-      daemon off;
-      ${process.getuid?.() === 0 ? "user root;" : ""}
-      worker_processes 1;
-      pid nginx.pid;
-      error_log stderr;
-      events { worker_connections 1024; }
-      http {
-        log_format counted '$status $request_uri $connection_requests';
-        access_log access.log counted;
-        ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${name};`).join(" ")}
-        default_type text/plain;
-        ${http}
-        server {
-          listen unix:${socketPath};
-          location / { return 204; }
-        }
-        server {
-          listen 127.0.0.1:${port};
-          ${server}
-        }
-      }`
-    writeFileSync(join(files, "nginx.conf"), configuration)
-
-    // Through a socket that only the tests know, to check that nginx is up and to mark a place in its log.
-    const ask = (path: string) =>
-      Effect.async<boolean>((resume) => {
-        Http.get({ socketPath, path, agent: false }, (response) => {
-          response.resume().on("end", () => resume(Effect.succeed(true)))
-        }).on("error", () => resume(Effect.succeed(false)))
-      })
-    const logged = Effect.sync((): ReadonlyArray<LoggedRequest> =>
-      readFileSync(join(files, "access.log"), "utf8").split("\n").slice(0, -1).map((line) => {
-        const [status, path = "", onConnection] = line.split(" ")
-        return { status: Number(status), path, onConnection: Number(onConnection) }
-      })
-    )
-    yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
-    let marks = 0
-    /**
-     * All requests that have ended so far, with or without a response. The only worker logs in the order of the
-     * responses: earlier requests are in the log before the mark.
-     */
-    const requests = Effect.gen(function*() {
-      const mark = `/mark/${++marks}`
-      yield* ask(mark)
-      const all = yield* eventually(logged, (all) => all.some(({ path }) => path === mark))
-      return all.filter(({ path }) => !path.startsWith("/mark/"))
-    })
-    return { url: `http://127.0.0.1:${port}`, requests }
-  })

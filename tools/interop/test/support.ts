@@ -9,7 +9,7 @@ import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { importPKCS8, SignJWT } from "jose"
 import { type Credentials, credentials, form, postForm, type Running, scope } from "../src/servers.js"
 
-/** Where a server is: itself, or through nginx. */
+/** Where a server is. */
 type Target = Omit<Running, "revoke">
 
 export interface Client {

@@ -36,7 +36,8 @@ export interface Rejection {
  */
 export const make = (settings: Settings, caching: Caching) =>
   Effect.gen(function*() {
-    const startedAt = yield* Clock.currentTimeMillis
+    // Clocks round, so `acquiredAt` of a new token may be a few milliseconds before the start.
+    const startedAt = (yield* Clock.currentTimeMillis) - 10
     const http = yield* Layer.build(layerHttp(settings))
     const endpoint = yield* Effect.provide(
       TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials) }),

@@ -110,6 +110,8 @@ describe("completion", () => {
     [["token", "--profile=b"], ["--profile=books"]],
     [["profile", "remove", ""], ["books"]],
     [["emulator", "--scenario", "token/4"], Scenario.names],
+    [["emulator", "fail", "token/4"], Scenario.names],
+    [["emulator", ""], ["fail", "clear", "revoke", "requests", "tokens"]],
     [["token", "--format", ""], ["token", "header", "json"]],
     [["completion", ""], ["bash", "zsh", "fish"]],
     // Paths are for the shell to complete.

@@ -75,6 +75,7 @@ export const complete = (
     }
     if (path[0] === "completion") return yield* print(Object.keys(scripts).map((shell) => [shell]))
     if (/^profile (remove|show|use)$/.test(path.join(" "))) return yield* print(yield* profileNames)
+    if (path.join(" ") === "emulator fail") return yield* print(yield* valuesOf({ value: "SCENARIO", text: "" }))
     const start = path.slice(path[0] === "help" ? 1 : 0).map((word) => `${word} `).join("")
     const rows = Object.entries(commands).filter(([name]) => name.startsWith(start))
       .map(([name, { text }]): Row => [name.slice(start.length), text])

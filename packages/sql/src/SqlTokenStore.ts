@@ -95,11 +95,7 @@ export const make = (
   Effect.gen(function*() {
     const table = yield* tableOf(options)
     const sql = yield* SqlClient.SqlClient
-    const database = yield* Effect.mapError(databaseOf(sql), (reason) =>
-      new ConfigurationError({
-        option: "SqlTokenStore.client",
-        reason
-      }))
+    const database = yield* databaseOf(sql)
     return storeOf(sql, database, table)
   })
 
@@ -164,13 +160,16 @@ const tableOf = ({ table = defaultTable }: Options = {}): Effect.Effect<string, 
       reason: "must be a name of letters, digits and underscores, after the name of its schema and a dot where needed"
     })
 
-/** Fails with the reason. */
-const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, string> =>
+const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, ConfigurationError> =>
   sql.onDialectOrElse({
     pg: () => Effect.succeed("pg" as const),
     mysql: () => Effect.succeed("mysql" as const),
     sqlite: () => Effect.succeed("sqlite" as const),
-    orElse: () => Effect.fail("must be a client for PostgreSQL, MySQL, MariaDB or SQLite")
+    orElse: () =>
+      new ConfigurationError({
+        option: "SqlTokenStore.client",
+        reason: "must be a client for PostgreSQL, MySQL, MariaDB or SQLite"
+      })
   })
 
 /** Texts in one dialect. `?` is a parameter. `now` and `later` are times of the database. */
@@ -358,7 +357,7 @@ const makeLazy = <E>(
 ): Effect.Effect<Service, never, Scope.Scope> =>
   Effect.gen(function*() {
     const context = yield* Effect.context<never>()
-    let building: Fiber.RuntimeFiber<Service, E | string> | undefined
+    let building: Fiber.RuntimeFiber<Service, E | ConfigurationError> | undefined
     let scope: Scope.CloseableScope | undefined
     yield* Effect.addFinalizer((exit) =>
       Effect.gen(function*() {
@@ -386,7 +385,9 @@ const makeLazy = <E>(
         const fiber = building ??= yield* Effect.forkDaemon(Effect.interruptible(build))
         return yield* Effect.catchAllCause(Fiber.join(fiber), (cause) => {
           if (building === fiber) building = undefined
-          return new TokenStoreError({ operation, reason: codeOf(Cause.squash(cause)) })
+          const error = Cause.squash(cause)
+          const reason = error instanceof ConfigurationError ? "unsupported database" : codeOf(error)
+          return new TokenStoreError({ operation, reason })
         })
       })
 
@@ -418,7 +419,7 @@ const codeOf = (error: unknown): string => {
     if (Predicate.hasProperty(at, "errcode") && Number(at.errcode) % 256 === 5) return "SQLITE_BUSY"
     if (typeof at.code === "string" && /^[A-Z0-9_]+$/.test(at.code)) return at.code
   }
-  return typeof error === "string" ? error : "unknown"
+  return "unknown"
 }
 
 const longest = 10 * 365 * 24 * 60 * 60_000

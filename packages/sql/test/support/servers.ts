@@ -1,11 +1,9 @@
 /** Databases: servers of PostgreSQL and MariaDB on loopback, and files of SQLite. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { SqlClient } from "@effect/sql"
-import type { Layer } from "effect"
 import { Effect, type Scope } from "effect"
 import { freePort } from "../../../platform-node/test/utils.js"
 import { until } from "../../../redis/test/support/network.js"
@@ -113,22 +111,9 @@ const recipes: Record<Exclude<Kind, "sqlite">, Recipe> = {
   }
 }
 
-const listens = (port: number) =>
-  Effect.async<boolean>((resume) => {
-    const socket = connect(port, "127.0.0.1")
-    const end = (is: boolean) => {
-      socket.destroy()
-      resume(Effect.succeed(is))
-    }
-    socket.once("connect", () => end(true)).on("error", () => end(false))
-  })
-
 /** Runs a statement over a new client. */
-export const queryAt = (url: string, text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text).values).pipe(
-    Effect.provide(clientAt(url)),
-    Effect.orDie
-  )
+const queryAt = (url: string, text: string) =>
+  Effect.provide(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text).values), clientAt(url))
 
 /** Starts a server on a free port of loopback. It stops when the scope closes. */
 const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, Scope.Scope> =>
@@ -156,7 +141,9 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
       return until(
         `${programs[kind]} responds`,
         Effect.suspend(() =>
-          server.exitCode === null ? listens(port) : Effect.dieMessage(`the server ended: ${server.exitCode}`)
+          server.exitCode === null
+            ? Effect.isSuccess(queryAt(url(port), "SELECT 1"))
+            : Effect.dieMessage(`the server ended: ${server.exitCode}`)
         )
       )
     })
@@ -175,7 +162,7 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
       start,
       pause: Effect.sync(() => signal("SIGSTOP")),
       resume: Effect.sync(() => signal("SIGCONT")),
-      query: (text) => queryAt(url(port), text)
+      query: (text) => Effect.orDie(queryAt(url(port), text))
     }
   })
 
@@ -190,11 +177,9 @@ const file: Effect.Effect<Database, never, Scope.Scope> = Effect.map(newFolder, 
     start: none,
     pause: none,
     resume: none,
-    query: (text) => queryAt(url, text)
+    query: (text) => Effect.orDie(queryAt(url, text))
   }
 })
 
 export const database = (kind: Kind): Effect.Effect<Database, never, Scope.Scope> =>
   kind === "sqlite" ? file : server(kind)
-
-export const clientLayer = (url: string): Layer.Layer<SqlClient.SqlClient, unknown> => clientAt(url)

@@ -1,9 +1,9 @@
 /** The code in the documentation compiles and is the code that the tests run. The tests that it cites exist. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import { Scenario } from "@store-api/emulator"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
-import { Scenario } from "../../packages/emulator/src/index.js"
 import { root } from "../support/command.js"
 import {
   blocksInPages,

@@ -1,9 +1,9 @@
 /** The formulas of docs/guides/redis.md for a fleet, on virtual time. The pauses between calls are 0 to 60 seconds. */
 import { assert, describe, it } from "@effect/vitest"
+import { AccessTokenProvider, TokenSource, TokenStore } from "@store-api/core"
+import { fullToken, member, settled } from "@store-api/testing/sharing"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Effect, Logger, LogLevel, Random } from "effect"
-import { AccessTokenProvider, TokenSource, TokenStore } from "../../packages/core/src/index.js"
-import { fullToken, member, settled } from "../../packages/core/test/support/fleet.js"
-import * as VirtualClock from "../../packages/core/test/support/virtualClock.js"
 
 const [second, minute, hour] = [1000, 60_000, 3_600_000]
 

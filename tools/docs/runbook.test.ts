@@ -2,10 +2,10 @@
 import { spawnSync } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, ClientCredentials, TokenRequest } from "@store-api/core"
+import { Emulator, Fault } from "@store-api/emulator"
+import { unreadable } from "@store-api/testing/config"
 import { ConfigProvider, DateTime, Effect, Option, Redacted } from "effect"
-import { AccessTokenError, ClientCredentials, TokenRequest } from "../../packages/core/src/index.js"
-import { unreadable } from "../../packages/core/test/support/config.js"
-import { Emulator, Fault } from "../../packages/emulator/src/index.js"
 import { run } from "../support/command.js"
 import { codes, fenced, filesOf, inSources, read, rows, sectionOf, sections, sourceOf } from "../support/pages.js"
 

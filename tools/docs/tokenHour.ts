@@ -1,8 +1,8 @@
 /** Records two hours of the library on a virtual clock, and draws them as docs/images/token-hour.svg. */
 import { HttpClient, HttpClientResponse } from "@effect/platform"
+import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Effect, Exit, Layer, Random, Redacted } from "effect"
-import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "../../packages/core/src/index.js"
-import * as VirtualClock from "../../packages/core/test/support/virtualClock.js"
 
 const minute = 60_000
 const callEvery = 20_000

@@ -18,6 +18,9 @@ const overlay = fileURLToPath(new URL("./overlay", import.meta.url))
 
 export const packages = ["core", "platform-node", "redis", "emulator"]
 
+/** Unpublished folders: where each is, and its configuration. */
+const unpublished = { testing: ["packages", "package.json"], interop: ["tools", "vitest.config.ts"] }
+
 /** The emulator serves the tests of the others. Its own run on Effect 3. */
 const partsOf = (name) => name === "emulator" ? ["src"] : ["src", "test"]
 
@@ -176,9 +179,10 @@ const generate = (repository) => {
   ])
   const problems = []
   const written = new Map()
-  for (const name of [...packages, "interop"]) {
+  for (const name of [...packages, ...Object.keys(unpublished)]) {
     const isPackage = packages.includes(name)
-    const base = join(root, isPackage ? "packages" : "tools", name)
+    const [parent, config] = unpublished[name] ?? ["packages", "tsconfig.src.json"]
+    const base = join(root, parent, name)
     const overlaid = filesIn(join(overlay, name))
     const sources = [...partsOf(name), "bin"].flatMap((part) =>
       filesIn(join(base, part)).map((file) => join(part, file))
@@ -198,10 +202,8 @@ const generate = (repository) => {
       for (const [row, problem] of strangers(transformed, text, installed)) report(row, problem)
       written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
     }
-    for (const file of isPackage ? ["tsconfig.src.json"] : ["vitest.config.ts"]) {
-      const text = read(join(base, file)).replace("../../tsconfig", "../../../../../tsconfig")
-      written.set(join("packages", name, file), text)
-    }
+    const configured = read(join(base, config)).replace("../../tsconfig", "../../../../../tsconfig")
+    written.set(join("packages", name, config), configured)
     if (!isPackage) continue
     // The problems of its blocks are reported below.
     const page = transformPage(read(join(base, "README.md")), contextOf(() => undefined))

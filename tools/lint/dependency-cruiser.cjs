@@ -60,9 +60,9 @@ module.exports = {
         pathNot: sources(name, ...below)
       })
     ),
-    rule("other-packages-by-name", { path: "^packages/([^/]+)/src/" }, {
+    rule("other-packages-by-name", { path: "^(packages/[^/]+|examples)/" }, {
       path: "^packages/",
-      pathNot: "^packages/$1/",
+      pathNot: "^$1/",
       dependencyTypesNot: ["aliased-tsconfig-paths"]
     }),
     rule("other-packages-without-internals", { path: "^packages/([^/]+)/src/" }, {

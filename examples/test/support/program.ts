@@ -4,8 +4,8 @@ import { readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Emulator } from "@store-api/emulator"
+import { bundles } from "@store-api/testing/childProcess"
 import { Effect, Redacted, type Scope } from "effect"
-import { bundles } from "../../../packages/platform-node/test/support/childProcess.js"
 
 /** The folder in which `npm run effect4` has generated the packages and the examples for Effect 4. */
 export const effect4 = process.env["STORE_API_EFFECT4"]

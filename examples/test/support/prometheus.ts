@@ -17,8 +17,8 @@ import {
   TokenStore
 } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
+import { freePort } from "@store-api/testing/loopback"
 import { Context, DateTime, Effect, Layer, Logger, Redacted, Schedule, Schema, type Scope } from "effect"
-import { freePort } from "../../../packages/platform-node/test/utils.js"
 
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>

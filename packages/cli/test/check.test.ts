@@ -6,9 +6,9 @@ import * as Undici from "@effect/platform-node/Undici"
 import { assert, describe, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault, Scenario } from "@store-api/emulator"
+import { listen } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import { Deferred, Effect, Fiber, Option, TestClock } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { listen } from "../../platform-node/test/utils.js"
 import { proxyFor } from "../src/check/proxy.js"
 import {
   check,

@@ -5,8 +5,8 @@ import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Effect, Redacted } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { newUser, onTerminal, prints, profilesOf, refuses, run, type User, withEnv, without } from "./support/cli.js"
 
 /** Client secrets; a careless reader of files would change the first. */

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError } from "@store-api/core"
+import { renderings, shows } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import { DateTime, Duration, Effect, Either, Equal, Option, Redacted, Schema, TestClock } from "effect"
-import { renderings, shows } from "./support/renderings.js"
-import { test } from "./support/test.js"
 
 const acquiredAt = DateTime.unsafeMake("2026-01-01T00:00:00Z")
 const minute = 60_000

@@ -2,9 +2,9 @@ import { format, inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenStore } from "@store-api/core"
+import { withConsole } from "@store-api/testing/effectLine"
+import { render } from "@store-api/testing/renderings"
 import { Cause, DateTime, Effect, Logger, Option, Schema } from "effect"
-import { withConsole } from "./support/effectLine.js"
-import { render } from "./support/renderings.js"
 
 const at = DateTime.unsafeMake("2026-01-01T00:00:00Z")
 const later = DateTime.unsafeMake("2026-01-01T00:05:00Z")

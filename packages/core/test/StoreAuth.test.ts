@@ -13,6 +13,9 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
+import { httpReason } from "@store-api/testing/effectLine"
+import { renderings, shows } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import {
   Cause,
   Config,
@@ -27,12 +30,9 @@ import {
   Ref,
   TestClock
 } from "effect"
-import { httpReason } from "./support/effectLine.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { stubApi } from "./support/fakeClient.js"
-import { renderings, shows } from "./support/renderings.js"
 import { answering, outcomeOf, settle, token } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
 import { clientId, clientSecret } from "./support/wire.js"
 
 /** A client that returns a token to token requests and an empty object to all others, and records both. */

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { shows } from "@store-api/testing/renderings"
+import { prop } from "@store-api/testing/test"
 import { Effect, Either, Exit, FastCheck as FC, Option } from "effect"
 import { baseUrl, endpointUrl, isLoopback } from "../src/internal/baseUrl.js"
-import { shows } from "./support/renderings.js"
-import { prop } from "./support/test.js"
 
 describe("baseUrl", () => {
   it.each([

@@ -1,10 +1,10 @@
 import { HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { countingFibers, httpReason, settle } from "@store-api/testing/effectLine"
+import { propEffect, test } from "@store-api/testing/test"
 import { Effect, FastCheck as FC, TestClock } from "effect"
 import * as boundedBody from "../src/internal/boundedBody.js"
-import { countingFibers, httpReason, settle } from "./support/effectLine.js"
-import { propEffect, test } from "./support/test.js"
 
 describe("boundedBody", () => {
   const get = HttpClientRequest.get("https://auth.shop.example")

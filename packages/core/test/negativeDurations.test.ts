@@ -2,12 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, TokenSource, TokenStore } from "@store-api/core"
+import { test } from "@store-api/testing/test"
 import { DateTime, Duration, Effect, Exit, Option, Ref } from "effect"
 import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { drive, endpoint, fullToken, member, watched } from "./support/fleet.js"
 import { valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
 
 const durations = {
   "a number": -1000,

@@ -11,11 +11,11 @@ import { PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
+import { withHeadersOnSpans } from "@store-api/testing/effectLine"
+import * as Canary from "@store-api/testing/leaksIn"
+import { find } from "@store-api/testing/leaksIn"
+import { test } from "@store-api/testing/test"
 import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
-import { withHeadersOnSpans } from "./support/effectLine.js"
-import * as Canary from "./support/leaksIn.js"
-import { find } from "./support/leaksIn.js"
-import { test } from "./support/test.js"
 
 /** One POST request to `/v1/traces`, `/v1/metrics` or `/v1/logs`: OTLP over HTTP, in JSON. */
 interface Post {

@@ -5,8 +5,8 @@ import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { askToken, bodyOf, connect, demoBody, demoSecret } from "./utils.js"
 
 const cwd = fileURLToPath(new URL("..", import.meta.url))

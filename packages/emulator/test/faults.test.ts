@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Clock, Deferred, Effect, Exit, Fiber, Option, Scope, TestClock, TestServices } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, getToken, json, receive, send, tokenPath, until } from "./utils.js"
 
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>

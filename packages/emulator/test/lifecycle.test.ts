@@ -3,9 +3,9 @@ import { networkInterfaces } from "node:os"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Option, Redacted, Scope } from "effect"
 import { Tracer } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
 
 describe("the layer", () => {

@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Option, Redacted, TestClock } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { callApi, getToken, type HttpRequest, json, send } from "./utils.js"
 
 const challenge = `Bearer realm="store-api"`

@@ -3,9 +3,9 @@ import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
+import { leaksIn } from "@store-api/testing/leaksIn"
+import { test } from "@store-api/testing/test"
 import { Effect, Inspectable, Option, Redacted } from "effect"
-import { leaksIn } from "../../core/test/support/leaksIn.js"
-import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, demoBody, demoSecret, formType, getToken, send, tokenPath } from "./utils.js"
 
 /** The secrets that the value shows, printed in all common ways. */

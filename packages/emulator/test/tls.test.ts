@@ -3,8 +3,8 @@ import * as Net from "node:net"
 import * as Tls from "node:tls"
 import { assert, describe } from "@effect/vitest"
 import { Emulator, Fault } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Effect, Option } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { connect, demoBody, formType, tokenPath, until } from "./utils.js"
 
 const emulator = Effect.map(

@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Duration, Effect, FastCheck as fc, Redacted, TestClock } from "effect"
-import { test } from "../../core/test/support/test.js"
 import { askToken, bodyOf, demoBody, demoSecret, formType, getToken, type HttpRequest, json } from "./utils.js"
 import { tokenPath } from "./utils.js"
 

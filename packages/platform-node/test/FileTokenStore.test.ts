@@ -8,12 +8,12 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
+import { withVariables } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
+import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, TestClock } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
 import { age, atEachStep, beforeEachStep, newFolder, own, pathsIn, started, stillWorks } from "./support/tokenFolder.js"
 import { storeOver } from "./support/tokenFolder.js"
-import { withVariables } from "./utils.js"
 
 tokenStoreContract(
   "FileTokenStore",

@@ -10,11 +10,22 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/certificates"
+import {
+  at,
+  byName,
+  call,
+  collectGarbage,
+  get,
+  hanging,
+  listen,
+  onThisMachine,
+  silent,
+  startProxy
+} from "@store-api/testing/loopback"
+import { startStore, startTlsStore, until, withVariables } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import { Config, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { canMakeCertificates, filesOf, selfSigned } from "./support/certificates.js"
-import { at, byName, call, collectGarbage, get, hanging, listen, onThisMachine, silent, startProxy } from "./utils.js"
-import { startStore, startTlsStore, until, withVariables } from "./utils.js"
 
 onThisMachine()
 

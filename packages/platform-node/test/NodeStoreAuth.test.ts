@@ -2,10 +2,10 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AuthorizedHttpClient, TokenSource } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
+import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
+import { authorized, call, onThisMachine, startStore, startTlsStore } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import { Cause, Config, ConfigProvider, DateTime, Effect, Exit, Layer, Redacted } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { canMakeCertificates, selfSigned } from "./support/certificates.js"
-import { authorized, call, onThisMachine, startStore, startTlsStore } from "./utils.js"
 
 onThisMachine()
 

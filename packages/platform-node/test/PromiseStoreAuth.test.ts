@@ -10,10 +10,10 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, TokenStore } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { type NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import { at, byName, collectGarbage, elsewhere, freePort, listen, onThisMachine } from "@store-api/testing/loopback"
+import { type Server, startProxy, startStore, until, withVariables } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import { Effect, Layer, Option, Redacted } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { at, byName, collectGarbage, elsewhere, freePort, listen, onThisMachine } from "./utils.js"
-import { type Server, startProxy, startStore, until, withVariables } from "./utils.js"
 
 onThisMachine()
 

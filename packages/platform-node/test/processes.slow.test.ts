@@ -3,13 +3,13 @@ import { spawn } from "node:child_process"
 import { createServer } from "node:http"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/certificates"
+import { bundle, type ChildProcess, start } from "@store-api/testing/childProcess"
+import { hanging, listen, shared, silent, startStore, startTlsStore } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import { Deferred, Effect } from "effect"
-import { test } from "../../core/test/support/test.js"
 import type { Order } from "./child/storeWorker.js"
-import { canMakeCertificates, filesOf, selfSigned } from "./support/certificates.js"
-import { bundle, type ChildProcess, start } from "./support/childProcess.js"
 import { newFolder } from "./support/tokenFolder.js"
-import { hanging, listen, shared, silent, startStore, startTlsStore } from "./utils.js"
 
 const limit = 60_000
 

@@ -4,11 +4,11 @@ import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
+import { at, authorized, byName, call, elsewhere, get, listen, onThisMachine } from "@store-api/testing/loopback"
+import { type Server, startProxy, startStore, startTlsStore, store, withVariables } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import { Effect, Layer, Redacted } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { canMakeCertificates, selfSigned } from "./support/certificates.js"
-import { at, authorized, byName, call, elsewhere, get, listen, onThisMachine } from "./utils.js"
-import { type Server, startProxy, startStore, startTlsStore, store, withVariables } from "./utils.js"
 
 onThisMachine()
 

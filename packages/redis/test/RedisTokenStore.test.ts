@@ -3,11 +3,11 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import * as redis from "@redis/client"
 import { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
+import { isLeftOut, sharedRedis, works } from "@store-api/testing/redisServers"
+import { renderings } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
+import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
 import { Config, ConfigProvider, Effect, Layer, Option, Redacted, type Scope } from "effect"
-import { renderings } from "../../core/test/support/renderings.js"
-import { test } from "../../core/test/support/test.js"
-import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { isLeftOut, sharedRedis, works } from "./support/servers.js"
 
 describe.skipIf(isLeftOut)("RedisTokenStore", () => {
   const store = Effect.map(sharedRedis(), ({ url }) => RedisTokenStore.layer({ url: Redacted.make(url) }))

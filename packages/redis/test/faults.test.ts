@@ -1,11 +1,14 @@
 /** A fleet while its Redis is unavailable. */
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { all, connected, inProcess, type Members, renewal, share, sharesOne, shop } from "./support/fleet.js"
-import { warnedOf } from "./support/fleet.js"
-import { isLeftOut, type RedisServer, redisServer } from "./support/servers.js"
+import { RedisTokenStore } from "@store-api/redis"
+import { all, connected, type Members, renewal, share, sharesOne, shop } from "@store-api/testing/fleet"
+import { providers, warnedOf } from "@store-api/testing/fleet"
+import { isLeftOut, type RedisServer, redisServer } from "@store-api/testing/redisServers"
+import { test } from "@store-api/testing/test"
+import { Effect, Redacted } from "effect"
+
+const inProcess = providers((url) => RedisTokenStore.layer({ url: Redacted.make(url) }))
 
 const size = 3
 
@@ -75,7 +78,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => 
       if (when !== undefined) yield* fault(redis)
       const members = yield* inProcess(size, {
         ...settings,
-        redisUrl: redis.url.replace("//", `//${user}`),
+        storeUrl: redis.url.replace("//", `//${user}`),
         ...(reason === "no response in time" && { storeTimeout: "3 seconds" })
       })
       if (when === undefined) {

@@ -6,18 +6,29 @@ import { createCluster, createSentinel } from "@redis/client"
 import { TokenStore } from "@store-api/core"
 import { Fault } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
-import { Effect, Fiber, Layer } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
-import { bundle } from "../../platform-node/test/support/childProcess.js"
-import * as Fleet from "./support/fleet.js"
-import { all, allSucceed, inProcess, renewal, share, sharesOne, shop, tokens, warnedOf } from "./support/fleet.js"
-import * as Member from "./support/member.js"
-import { until } from "./support/network.js"
-import { cluster, documented, isLeftOut, type RedisServer, redisServer, sentinel } from "./support/servers.js"
-import { single, type Topology, user } from "./support/servers.js"
+import { canMakeCertificates } from "@store-api/testing/certificates"
+import { bundle } from "@store-api/testing/childProcess"
+import * as Fleet from "@store-api/testing/fleet"
+import { all, allSucceed, renewal, share, sharesOne, shop, tokens, warnedOf } from "@store-api/testing/fleet"
+import type * as Member from "@store-api/testing/member"
+import { until } from "@store-api/testing/network"
+import {
+  cluster,
+  documented,
+  isLeftOut,
+  type RedisServer,
+  redisServer,
+  sentinel
+} from "@store-api/testing/redisServers"
+import { single, type Topology, user } from "@store-api/testing/redisServers"
+import { test } from "@store-api/testing/test"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 
 const limit = 120_000
+
+const inProcess = Fleet.providers((url) => RedisTokenStore.layer({ url: Redacted.make(url) }))
+
+const program = new URL("./child/member.ts", import.meta.url)
 
 describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", { timeout: limit }, () => {
   test.live.each(
@@ -26,7 +37,7 @@ describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", 
       ["is down", Fault.status(503, { times: Infinity })]
     ] as const
   )("while the endpoint %s: it has the valid token of the other five", function*([, fault]) {
-    const fleet = yield* Fleet.processes(6)
+    const fleet = yield* Fleet.processes(program, 6)
     const [redis, { fail, settings, tokenRequests, tokens }] = yield* Effect.all([redisServer(), shop()])
     yield* fail(Fault.fields({ expires_in: 16 }))
     const members = yield* share(Fleet.inThese(fleet.slice(1)), 5, redis, settings)
@@ -43,7 +54,7 @@ describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", 
 
 describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
   test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
-    const [holder, ...others] = yield* Fleet.processes(5)
+    const [holder, ...others] = yield* Fleet.processes(program, 5)
     assert(holder !== undefined)
     const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
     const brief = { ...settings, lease: "5 seconds" } as const
@@ -84,22 +95,19 @@ const sentinelClient = (topology: Topology) => createSentinel({ name: "tokens", 
 const topologies = [["a cluster", cluster, clusterClient], ["sentinels", sentinel, sentinelClient]] as const
 
 /** Each member shares through a client of the application. */
-const over =
-  (make: () => ReturnType<typeof clusterClient | typeof sentinelClient>): Fleet.Start => (count, settings) => {
-    const client = Effect.acquireRelease(
-      Effect.promise(async () => {
-        const client = make()
-        await client.on("error", () => undefined).connect()
-        return client
-      }),
-      (client) => Effect.promise(async () => client.destroy())
-    )
-    const store = Layer.scoped(
-      TokenStore.TokenStore,
-      Effect.map(client, (client) => RedisTokenStore.fromClient(client))
-    )
-    return Effect.orDie(Effect.all(Effect.replicate(Member.make(settings, store), count), { concurrency: "unbounded" }))
-  }
+const over = (make: () => ReturnType<typeof clusterClient | typeof sentinelClient>) => {
+  const client = Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = make()
+      await client.on("error", () => undefined).connect()
+      return client
+    }),
+    (client) => Effect.promise(async () => client.destroy())
+  )
+  return Fleet.providers(() =>
+    Layer.scoped(TokenStore.TokenStore, Effect.map(client, (client) => RedisTokenStore.fromClient(client)))
+  )
+}
 
 /** Members call while the primary with the lease fails. Returns the number of token requests until all have a token. */
 const acquisition = (
@@ -159,7 +167,7 @@ const users = [
 
 describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: limit }, () => {
   /** Processes that trust this authority. Node reads the variable when a process starts. */
-  const trusting = ({ cert }: { readonly cert: string }) => Fleet.processes(2, { NODE_EXTRA_CA_CERTS: cert })
+  const trusting = ({ cert }: { readonly cert: string }) => Fleet.processes(program, 2, { NODE_EXTRA_CA_CERTS: cert })
 
   test.live.each(users)("%s: processes that trust the authority share a token as a user", function*([, start, acl]) {
     const [servers, { tokenRequests, settings }] = yield* Effect.all([start({ ...acl, tls: {}, user }), shop()])
@@ -167,7 +175,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
     const members = yield* share(fleet, 2, servers, settings)
     yield* sharesOne(members, tokenRequests)
     yield* warnedOf(members)
-    const strangers = yield* fleet(1, { ...settings, redisUrl: servers.url.replace("password", "an-invented-other") })
+    const strangers = yield* fleet(1, { ...settings, storeUrl: servers.url.replace("password", "an-invented-other") })
     yield* sharesOne(strangers, tokenRequests)
     yield* warnedOf(strangers, "WRONGPASS")
   })
@@ -177,7 +185,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
       single({ tls: { name: "redis.shop.example" } }),
       shop()
     ])
-    const members = yield* Fleet.inThese(yield* trusting(redis))(2, { ...settings, redisUrl: redis.url })
+    const members = yield* Fleet.inThese(yield* trusting(redis))(2, { ...settings, storeUrl: redis.url })
     deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
     yield* warnedOf(members, "ERR_TLS_CERT_ALTNAME_INVALID")
     const counts = Effect.forEach(redis.servers, ({ connected }) => connected)
@@ -256,8 +264,8 @@ const ended = { output: "done\n", code: 0 }
 describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
   test.live("lets the process exit, even if Redis hangs or is stopped; an open scope keeps it running", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-    const file = yield* bundle(new URL("./child/member.ts", import.meta.url))
-    const at = { ...settings, redisUrl: redis.url }
+    const file = yield* bundle(program)
+    const at = { ...settings, storeUrl: redis.url }
     deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
     deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), { output: "done\n", code: null })
     assert.strictEqual(yield* tokenRequests, 1)
@@ -267,8 +275,8 @@ describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
     deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
     assert.strictEqual(yield* tokenRequests, 3)
     // No server listens on port 1.
-    for (const redisUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]) {
-      const bounded = { ...settings, redisUrl, storeTimeout: "1 second" } as const
+    for (const storeUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]) {
+      const bounded = { ...settings, storeUrl, storeTimeout: "1 second" } as const
       deepStrictEqual(yield* run(file, bounded, exitLimit.whenClosed), ended)
     }
     assert.strictEqual(yield* tokenRequests, 5)

@@ -3,14 +3,16 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault, type RecordedRequest } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
+import { all, allSucceed, isIdle, type Members, renewal, share, shop, tokens } from "@store-api/testing/fleet"
+import { providers, virtualTime, warnedOf } from "@store-api/testing/fleet"
+import { leaksIn } from "@store-api/testing/leaksIn"
+import { shown } from "@store-api/testing/member"
+import { until } from "@store-api/testing/network"
+import { isLeftOut, type RedisServer, redisServer, sharedRedis } from "@store-api/testing/redisServers"
+import { test } from "@store-api/testing/test"
 import { Effect, Option, Redacted, type Scope } from "effect"
-import { leaksIn } from "../../core/test/support/leaksIn.js"
-import { test } from "../../core/test/support/test.js"
-import { all, allSucceed, inProcess, isIdle, type Members, renewal, share, shop, tokens } from "./support/fleet.js"
-import { virtualTime, warnedOf } from "./support/fleet.js"
-import { shown } from "./support/member.js"
-import { until } from "./support/network.js"
-import { isLeftOut, type RedisServer, redisServer, sharedRedis } from "./support/servers.js"
+
+const inProcess = providers((url) => RedisTokenStore.layer({ url: Redacted.make(url) }))
 
 const minute = 60_000
 

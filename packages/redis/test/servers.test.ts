@@ -2,10 +2,8 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
-import { Effect, Fiber, Redacted } from "effect"
-import { test } from "../../core/test/support/test.js"
-import { shared } from "../../platform-node/test/utils.js"
-import { until } from "./support/network.js"
+import { shared } from "@store-api/testing/loopback"
+import { until } from "@store-api/testing/network"
 import {
   clientAt,
   cluster,
@@ -16,7 +14,9 @@ import {
   single,
   user,
   works
-} from "./support/servers.js"
+} from "@store-api/testing/redisServers"
+import { test } from "@store-api/testing/test"
+import { Effect, Fiber, Redacted } from "effect"
 
 const key = "store-api-token-v1:0123456789abcdef"
 

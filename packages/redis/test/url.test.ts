@@ -2,11 +2,11 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { onVirtualTime, type Played, playedServer, type Reply, silentServer, until } from "@store-api/testing/network"
+import { renderings } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import { Effect, Exit, Fiber, Option, Random } from "effect"
-import { renderings } from "../../core/test/support/renderings.js"
-import { test } from "../../core/test/support/test.js"
 import { destroy, fromUrl } from "../src/internal/servers.js"
-import { onVirtualTime, type Played, playedServer, type Reply, silentServer, until } from "./support/network.js"
 
 /** The options of each client. */
 const shared = { disableOfflineQueue: true, commandsQueueMaxLength: 1000, maintNotifications: "disabled" }

@@ -5,14 +5,13 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { SqlTokenStore } from "@store-api/sql"
-import { Context, Deferred, Effect, Fiber, Layer, Option, type Tracer } from "effect"
-import { renderings } from "../../core/test/support/renderings.js"
-import { observed } from "../../core/test/support/telemetry.js"
-import { test } from "../../core/test/support/test.js"
-import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { shared } from "../../platform-node/test/utils.js"
-import { until } from "../../redis/test/support/network.js"
-import { works } from "../../redis/test/support/servers.js"
+import { shared } from "@store-api/testing/loopback"
+import { until } from "@store-api/testing/network"
+import { works } from "@store-api/testing/redisServers"
+import { renderings } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
+import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
+import { Context, Deferred, Effect, Fiber, Layer, Option, Tracer } from "effect"
 import { clientAt } from "./support/clients.js"
 import { available, type Database, database } from "./support/servers.js"
 
@@ -157,7 +156,15 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
   test.live("spans contain statements without parameters", function*() {
     const store = yield* own
     const seen: Array<Tracer.Span> = []
-    const tracer = observed(yield* Effect.tracer, (span) => seen.push(span))
+    const current = yield* Effect.tracer
+    const tracer = Tracer.make({
+      span: (...options) => {
+        const span = current.span(...options)
+        seen.push(span)
+        return span
+      },
+      context: (run) => run()
+    })
     yield* Effect.withTracer(store.put("a-traced-key", "a-traced-entry", "1 minute"), tracer)
     const text = JSON.stringify(seen.map(({ attributes, name }) => [name, ...attributes]))
     assert.include(text, "INSERT INTO store_api_tokens")

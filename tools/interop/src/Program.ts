@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { freePort } from "@store-api/testing/loopback"
 import { Effect, type Scope } from "effect"
-import { freePort } from "../../../packages/platform-node/test/utils.js"
 
 export interface Program {
   readonly command: string

@@ -10,11 +10,11 @@ import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import Framework from "@node-oauth/oauth2-server"
+import { freePort, listen } from "@store-api/testing/loopback"
 import { Effect, Redacted, type Scope } from "effect"
 import { createRemoteJWKSet, jwtVerify } from "jose"
 import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
 import Provider from "oidc-provider"
-import { freePort, listen } from "../../../packages/platform-node/test/utils.js"
 import * as Program from "./Program.js"
 
 /** What a started server provides. */

@@ -1,9 +1,9 @@
 /** What every server must do with the library, also under load. */
 import { assert, describe } from "@effect/vitest"
 import { type AccessToken, type AccessTokenError, TokenRequest } from "@store-api/core"
+import { shared } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
 import { DateTime, Duration, Effect, Either, FastCheck as fc, Option, Record, Redacted } from "effect"
-import { test } from "../../../packages/core/test/support/test.js"
-import { shared } from "../../../packages/platform-node/test/utils.js"
 import { isLeftOut } from "../src/Program.js"
 import * as servers from "../src/servers.js"
 import {

@@ -4,9 +4,9 @@ import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert } from "@effect/vitest"
 import { AccessTokenProvider, AuthorizedHttpClient, type ClientCredentials, TokenRequest } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
+import { shows } from "@store-api/testing/renderings"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { importPKCS8, SignJWT } from "jose"
-import { shows } from "../../../packages/core/test/support/renderings.js"
 import { type Credentials, credentials, form, postForm, type Running, scope } from "../src/servers.js"
 
 /** Where a server is: itself, or through nginx. */

@@ -1,7 +1,7 @@
 /** APIs of a test. */
 import * as Http from "node:http"
+import { listen } from "@store-api/testing/loopback"
 import { Effect, type Scope } from "effect"
-import { listen } from "../../../platform-node/test/utils.js"
 
 /** Starts an API with this handler, and returns its URL. */
 export const serving = (handler: Http.RequestListener): Effect.Effect<string, never, Scope.Scope> =>

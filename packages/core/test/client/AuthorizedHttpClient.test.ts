@@ -2,11 +2,11 @@ import { FetchHttpClient, Headers, HttpBody, HttpClient, HttpClientError, HttpCl
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { failuresOf, httpReason } from "@store-api/testing/effectLine"
+import { test } from "@store-api/testing/test"
 import { Effect, Exit, FiberRef, Layer, Option, Redacted, Scope, Stream } from "effect"
-import { failuresOf, httpReason } from "../support/effectLine.js"
 import { rejecting, stubApi } from "../support/fakeClient.js"
 import { answering, token } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
 
 const apiUrl = "https://api.store.example/v1"
 

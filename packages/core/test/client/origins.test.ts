@@ -2,11 +2,11 @@ import { HttpClient } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { test } from "@store-api/testing/test"
 import { Context, Effect, Either, Fiber, Layer } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type ClientLayer, onEachClient } from "../support/clients.js"
 import { answering, token } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
 
 const bearer = "Bearer an-invented-token"
 

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials, TokenRequest } from "@store-api/core"
+import { unreadable } from "@store-api/testing/config"
+import { shows } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import { ConfigProvider, Effect, Equal, Layer, Option, Redacted } from "effect"
-import { unreadable } from "../support/config.js"
-import { shows } from "../support/renderings.js"
-import { test } from "../support/test.js"
 import { credentialsOf } from "../support/wire.js"
 
 const make = (clientId: string, clientSecret: string) =>

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenResponse } from "@store-api/core"
+import { renderings, shows } from "@store-api/testing/renderings"
+import { prop } from "@store-api/testing/test"
 import { Either, FastCheck as FC, Option, Redacted, Schema } from "effect"
 import { lifeOf } from "../../src/internal/lifetime.js"
-import { renderings, shows } from "../support/renderings.js"
-import { prop } from "../support/test.js"
 import { character, printable, specificationFields, tokenBody } from "../support/wire.js"
 
 const hour = 3_600_000

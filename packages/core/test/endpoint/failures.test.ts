@@ -3,6 +3,8 @@ import { Headers, HttpClientError, HttpClientRequest, HttpClientResponse } from 
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenRequest } from "@store-api/core"
+import { renderings, shows } from "@store-api/testing/renderings"
+import { prop } from "@store-api/testing/test"
 import { FastCheck as FC, Option, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
 import { refusal } from "../../src/internal/endpoint/refusal.js"
@@ -10,8 +12,6 @@ import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
 import * as sanitise from "../../src/internal/endpoint/sanitise.js"
 import { fromHttpClientError } from "../../src/internal/endpoint/transportError.js"
 import { heldToken } from "../support/fakeClient.js"
-import { renderings, shows } from "../support/renderings.js"
-import { prop } from "../support/test.js"
 import { character, clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
 
 describe("error responses", () => {

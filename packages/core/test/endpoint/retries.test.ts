@@ -2,14 +2,14 @@ import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpCl
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
+import { settle, withHeadersOnSpans } from "@store-api/testing/effectLine"
+import { renderings } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
+import { make as virtualClock } from "@store-api/testing/virtualClock"
 import { Clock, Deferred, Duration, Effect, Either, Exit, Fiber, Layer, Option, Random, Redacted } from "effect"
 import { TestClock, type Tracer } from "effect"
-import { settle, withHeadersOnSpans } from "../support/effectLine.js"
 import * as FakeClient from "../support/fakeClient.js"
-import { renderings } from "../support/renderings.js"
 import { observed } from "../support/telemetry.js"
-import { test } from "../support/test.js"
-import { make as virtualClock } from "../support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
 
 const { reply, transport } = FakeClient

@@ -3,12 +3,12 @@ import { HttpIncomingMessage } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { httpReason } from "@store-api/testing/effectLine"
+import * as Canary from "@store-api/testing/leaksIn"
+import { render } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import { Effect, Schema, Stream } from "effect"
-import { httpReason } from "../support/effectLine.js"
-import * as Canary from "../support/leaksIn.js"
-import { render } from "../support/renderings.js"
 import { token } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
 
 const canary = Canary.token()
 

@@ -2,14 +2,14 @@
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import * as Canary from "@store-api/testing/leaksIn"
+import { encodings, find, leaksInOutputs } from "@store-api/testing/leaksIn"
+import { printers, render, renderDistinct } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import { Cause, Effect, Option, Schema } from "effect"
 import { NodeInspectSymbol } from "effect/Inspectable"
 import { undici } from "../support/clients.js"
-import * as Canary from "../support/leaksIn.js"
-import { encodings, find, leaksInOutputs } from "../support/leaksIn.js"
-import { printers, render, renderDistinct } from "../support/renderings.js"
 import { capture, watchConsole } from "../support/telemetry.js"
-import { test } from "../support/test.js"
 import { onEveryScenario } from "./onEveryScenario.js"
 
 const secret = Canary.secret()

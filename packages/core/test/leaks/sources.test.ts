@@ -1,5 +1,5 @@
 /** What the files of the repository must have and must not have. */
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
@@ -15,8 +15,8 @@ const sourcesOf = (name: string): ReadonlyArray<string> =>
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
 
-const packages: ReadonlyArray<string> = readdirSync(join(root, "packages"), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory()).map(({ name }) => name)
+/** The published packages. */
+const packages = readdirSync(join(root, "packages")).filter((name) => existsSync(join(root, "packages", name, "src")))
 
 interface Manifest {
   readonly scripts?: Readonly<Record<string, string>>

@@ -4,11 +4,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth } from "@store-api/core"
 import { TokenEndpoint, TokenSource } from "@store-api/core"
+import * as Canary from "@store-api/testing/leaksIn"
+import { render } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
 import { Data, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
-import * as Canary from "../support/leaksIn.js"
-import { render } from "../support/renderings.js"
 import { token as acquired } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
 
 const secret = Canary.secret()
 const token = Canary.token()

@@ -3,10 +3,10 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
+import { test } from "@store-api/testing/test"
 import { Context, Effect, Layer, Option } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type ClientLayer, clients } from "../support/clients.js"
-import { test } from "../support/test.js"
 
 const provider = (url: string, client: ClientLayer) =>
   Layer.build(Layer.provide(StoreAuth.layer({ authUrl: url, apiUrl: url, ...Emulator.demoClient }), client)).pipe(

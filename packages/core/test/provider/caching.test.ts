@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Config, DateTime, Effect, HashMap, Layer, Logger, LogLevel, Option, Random } from "effect"
 import { answering, heldTest, hour, minute, numberedTest, outage, outcomeOf } from "../support/scriptedSource.js"
 import { providerTest, timeline, token, valueOf } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 
 /** The source returns the token `one`, and fails from then on. */
 const outageTest = providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))

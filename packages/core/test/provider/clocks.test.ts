@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Effect, Option } from "effect"
 import { aged, hour, minute, numberedTest, outage, providerTest, renewalTest } from "../support/scriptedSource.js"
 import { settle, timeline, token, valueOf } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 
 describe("AccessTokenProvider, clocks", () => {
   for (const by of [1, 24]) {

@@ -1,12 +1,12 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { type LiveSteps, schedulerOf } from "@store-api/testing/effectLine"
+import { test } from "@store-api/testing/test"
 import { Deferred, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Option, type Tracer } from "effect"
-import { type LiveSteps, schedulerOf } from "../support/effectLine.js"
 import { answering, heldTest, hour, minute, outcomeOf, renewalTest, settle } from "../support/scriptedSource.js"
 import { timeline, token, type Tools } from "../support/scriptedSource.js"
 import { observed } from "../support/telemetry.js"
-import { test } from "../support/test.js"
 
 /** Runs an effect and parks its fiber after this many operations, until `release` is called. */
 const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {

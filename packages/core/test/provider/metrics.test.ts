@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { allSeries, type Series } from "@store-api/testing/effectLine"
+import { test } from "@store-api/testing/test"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
-import { allSeries, type Series } from "../support/effectLine.js"
 import { type Acquisition, aged, answering, hour, minute, outage, run, settle } from "../support/scriptedSource.js"
 import { timeline, token } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
 const shortName = ({ labels, name }: Series) =>

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Duration, Effect, Fiber, Option } from "effect"
 import { aged, hour, minute, outage, providerTest, renewalTest, settle, timeline } from "../support/scriptedSource.js"
 import { token, valueOf } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 
 /** A source whose first token has this lifetime. The test completes each further acquisition. */
 const renewalOf = (lifetime: Duration.DurationInput) =>

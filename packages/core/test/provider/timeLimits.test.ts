@@ -1,13 +1,13 @@
 import { HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenProvider, TokenEndpoint } from "@store-api/core"
+import type { LiveSteps } from "@store-api/testing/effectLine"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Deferred, type Duration, Effect, Fiber, FiberId, Layer, Logger, LogLevel, Option, Random } from "effect"
-import type { LiveSteps } from "../support/effectLine.js"
 import { authUrl, credentials } from "../support/fleet.js"
 import { type heldTest, hour, minute, outage, providerTest, renewalTest, settle } from "../support/scriptedSource.js"
 import { timeline, token } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 import { tokenBody } from "../support/wire.js"
 
 describe("AccessTokenProvider, limits", () => {

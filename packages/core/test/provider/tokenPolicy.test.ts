@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken } from "@store-api/core"
+import { prop } from "@store-api/testing/test"
 import { DateTime, Deferred, Duration, Exit, FastCheck as FC, FiberId, Redacted } from "effect"
 import { maxRetryAfter } from "../../src/internal/backoff.js"
 import { maxLife } from "../../src/internal/lifetime.js"
@@ -10,7 +11,6 @@ import * as heldToken from "../../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
 import * as tokenState from "../../src/internal/provider/tokenState.js"
 import { isRepeated, isRepeatedDue, lifeOfRepeated } from "../../src/internal/repeatedToken.js"
-import { prop } from "../support/test.js"
 
 const hour = 3_600_000
 

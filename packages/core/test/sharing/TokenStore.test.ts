@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
+import { test } from "@store-api/testing/test"
+import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
 import { Context, Effect, Option, TestClock } from "effect"
-import { test } from "../support/test.js"
-import { tokenStoreContract } from "../support/tokenStoreContract.js"
 
 tokenStoreContract("TokenStore.layerMemory", TokenStore.layerMemory)
 

@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
+import { test } from "@store-api/testing/test"
 import { Effect, Logger, Metric, Option, TestClock } from "effect"
 import * as FakeClient from "../support/fakeClient.js"
 import { fleet, member, timed } from "../support/fleet.js"
 import { outage } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
 
 type Operation = TokenStore.TokenStoreError["operation"]
 type Fault = (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>

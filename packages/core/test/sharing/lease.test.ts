@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Deferred, Effect, Fiber, Option, Random, Ref, TestClock } from "effect"
 import { credentials, fleet, fullToken, settled, timed } from "../support/fleet.js"
 import { hour, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 
 /** Milliseconds. Each virtual pause of a member that waits also takes some real time. */
 const testTimeout = 60_000

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, TokenSource, TokenStore } from "@store-api/core"
+import type { LiveSteps } from "@store-api/testing/effectLine"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, DateTime, Effect, Exit, Random, Redacted, TestClock } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
-import type { LiveSteps } from "../support/effectLine.js"
 import { credentials, fleet, fullToken, type Member, member, purpose, settled } from "../support/fleet.js"
 import { type Acquisition, hour, minute, valueOf } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 
 const life = 40_000
 const start = VirtualClock.make().wall()

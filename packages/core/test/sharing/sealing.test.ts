@@ -1,14 +1,14 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type SharedTokenSource, TokenRequest } from "@store-api/core"
+import { leaksIn } from "@store-api/testing/leaksIn"
+import { renderings } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Cause, Effect, Logger, LogLevel, Option, Redacted } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
 import { credentials, credentialsOf, fleet, fullToken, purpose, timed } from "../support/fleet.js"
-import { leaksIn } from "../support/leaksIn.js"
-import { renderings } from "../support/renderings.js"
 import { hour, valueOf } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 
 /** A fleet whose store contains a token, and what it contains. `overwrite` replaces that, as an attacker could. */
 const stored = (options: Partial<SharedTokenSource.Options> = {}) =>

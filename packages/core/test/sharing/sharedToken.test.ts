@@ -8,6 +8,9 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
+import { allSeries } from "@store-api/testing/effectLine"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import {
   DateTime,
   Effect,
@@ -22,11 +25,8 @@ import {
   Ref,
   TestClock
 } from "effect"
-import { allSeries } from "../support/effectLine.js"
 import { authUrl, credentials, credentialsOf, endpoint, fleet, fullToken, settled, timed } from "../support/fleet.js"
 import { type Acquisition, minute, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
 
 const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
 

@@ -1,33 +1,12 @@
-import { AccessToken, type AccessTokenError, ClientCredentials, SharedTokenSource, TokenSource } from "@store-api/core"
-import { TokenStore } from "@store-api/core"
-import { DateTime, type Duration, Effect, Exit, Fiber, Option, Redacted, Ref, TestClock } from "effect"
+import type { AccessToken, AccessTokenError, SharedTokenSource } from "@store-api/core"
+import { TokenSource, TokenStore } from "@store-api/core"
+import { nextWakeUp } from "@store-api/testing/effectLine"
+import { fullToken, member, settled } from "@store-api/testing/sharing"
+import { type Duration, Effect, Exit, Fiber, Option, Ref, TestClock } from "effect"
 import { Renewal } from "../../src/internal/renewal.js"
-import { nextWakeUp, watchSleeps } from "./effectLine.js"
-import { type Acquisition, outcomeOf, settle, valueOf } from "./scriptedSource.js"
+import { type Acquisition, outcomeOf, valueOf } from "./scriptedSource.js"
 
-export const authUrl = "https://auth.shop.example/base"
-
-/** What the shared token is for. */
-export const purpose = { url: `${authUrl}/v1/oauth/accesstoken`, identity: "" }
-
-export const credentialsOf = (clientId: string, clientSecret: string) =>
-  Effect.orDie(ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) }))
-
-export const credentials = Effect.runSync(credentialsOf("invented-client-id", "invented-client-secret-0123456789"))
-
-/** A token that is acquired now, by the clock in the context, with a value in every field. */
-export const fullToken = (value: string, minutes = 60) =>
-  Effect.map(DateTime.now, (acquiredAt) =>
-    new AccessToken.AccessToken({
-      value: Redacted.make(value),
-      scope: "read write",
-      acquiredAt,
-      expiresAt: DateTime.add(acquiredAt, { minutes }),
-      applicationName: Option.some("an application"),
-      developerEmail: Option.some(Redacted.make("developer@shop.example")),
-      issuedAt: Option.some("1767225600000"),
-      clientId: Option.some("invented-client-id")
-    }))
+export * from "@store-api/testing/sharing"
 
 /** The distinct token values of concurrent acquisitions. */
 export const valuesOf = (
@@ -72,17 +51,6 @@ export const endpoint = (options: {
     )
   }))
 
-/** The shared source of one process of the fleet, over the common endpoint and store. */
-export const member = (
-  source: TokenSource.Service,
-  store: TokenStore.Service,
-  options: Partial<SharedTokenSource.Options> = {}
-) =>
-  Effect.zipRight(
-    watchSleeps,
-    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), ...options })
-  ).pipe(Effect.provideService(TokenSource.TokenSource, source), Effect.provideService(TokenStore.TokenStore, store))
-
 /** A process of a fleet. */
 export interface Member {
   readonly shared: TokenSource.Service
@@ -116,27 +84,6 @@ export const timed = (...calls: ReadonlyArray<Acquisition>) =>
     const { exit, took } = yield* drive(yield* Effect.fork(all))
     return [[...new Set(yield* exit)].sort().join(), took] as const
   })
-
-/** The number of running Web Crypto operations. They run in threads and take real time. */
-let encrypting = 0
-
-for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const) {
-  const original: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(crypto.subtle)
-  Object.defineProperty(crypto.subtle, name, {
-    configurable: true,
-    value: (...args: Array<never>) => {
-      encrypting += 1
-      return original(...args).finally(() => {
-        encrypting -= 1
-      })
-    }
-  })
-}
-
-/** Waits until every fiber waits for virtual time. */
-export const settled: Effect.Effect<void> = Effect.repeatN(settle, 1).pipe(
-  Effect.flatMap(() => encrypting === 0 ? Effect.void : settled)
-)
 
 /**
  * Advances virtual time from one wake-up to the next until the fiber ends. Returns its exit and the time that passed,

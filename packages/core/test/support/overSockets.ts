@@ -2,8 +2,8 @@ import type { HttpClient } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
+import { countingFibers } from "@store-api/testing/effectLine"
 import { Context, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
-import { countingFibers } from "./effectLine.js"
 
 const storeAuth = (emulator: Emulator.Service) =>
   StoreAuth.layer({

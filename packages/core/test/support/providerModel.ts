@@ -1,11 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import { isFailure } from "@store-api/testing/effectLine"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Cause, Clock, DateTime, Deferred, Effect, Exit, FastCheck as fc, Fiber, Layer, Logger, LogLevel } from "effect"
 import { Option, Redacted, Scope } from "effect"
-import { isFailure } from "./effectLine.js"
 import { settle } from "./scriptedSource.js"
-import * as VirtualClock from "./virtualClock.js"
 
 const second = 1000
 const hour = 3600 * second

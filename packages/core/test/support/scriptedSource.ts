@@ -1,11 +1,11 @@
 /** Sources whose acquisitions the test completes, and a provider over such a source and a virtual clock. */
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import { type LiveSteps, settle } from "@store-api/testing/effectLine"
+import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Cause, type Clock, Context, DateTime, Deferred, type Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { Option, Queue, Random, Redacted, Ref, Scope } from "effect"
-import { type LiveSteps, settle } from "./effectLine.js"
-import { test } from "./test.js"
-import * as VirtualClock from "./virtualClock.js"
 
 export type Acquisition = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 
@@ -212,4 +212,4 @@ export const aged = (value: string, age: number, remaining: number) =>
       expiresAt: DateTime.add(now, { millis: remaining })
     }))
 
-export { settle } from "./effectLine.js"
+export { settle } from "@store-api/testing/effectLine"

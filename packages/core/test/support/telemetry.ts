@@ -6,9 +6,9 @@ import { format, inspect } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
+import { withConsole } from "@store-api/testing/effectLine"
+import type { Output } from "@store-api/testing/renderings"
 import { Effect, type Exit, Layer, Logger, LogLevel, type Scope, Tracer } from "effect"
-import { withConsole } from "./effectLine.js"
-import type { Output } from "./renderings.js"
 
 /**
  * Effect's loggers with different formats. The pretty loggers write to the console. The default and leveled loggers

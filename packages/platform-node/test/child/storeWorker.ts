@@ -4,10 +4,10 @@ import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as TokenStore from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as NodeStoreAuth from "@store-api/platform-node/NodeStoreAuth"
+import { serve } from "@store-api/testing/serve"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { serve } from "../support/serve.js"
 
 export interface Order {
   readonly folder: string

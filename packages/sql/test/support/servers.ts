@@ -4,9 +4,9 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { SqlClient } from "@effect/sql"
+import { freePort } from "@store-api/testing/loopback"
+import { until } from "@store-api/testing/network"
 import { Effect, type Scope } from "effect"
-import { freePort } from "../../../platform-node/test/utils.js"
-import { until } from "../../../redis/test/support/network.js"
 import { clientAt, type Kind, kinds } from "./clients.js"
 
 export interface Database {

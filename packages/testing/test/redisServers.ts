@@ -9,8 +9,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { createClient } from "@redis/client"
 import type { TokenStore } from "@store-api/core"
 import { Effect, Option, type Scope } from "effect"
-import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
-import { freePort, shared } from "../../../platform-node/test/utils.js"
+import { filesOf, selfSigned } from "./certificates.js"
+import { freePort, shared } from "./loopback.js"
 import { until } from "./network.js"
 
 /** This variable replaces `redis-server` with another server with the same commands, such as Valkey. */
@@ -181,7 +181,7 @@ export type Start<A extends Servers = Topology> = (options?: Options) => Effect.
 
 /** The users that docs/guides/redis.md recommends, as in the configuration of a server. */
 export const documented = (right: string): ReadonlyArray<string> => {
-  const page = readFileSync(new URL("../../../../docs/guides/redis.md", import.meta.url), "utf8")
+  const page = readFileSync(new URL("../../../docs/guides/redis.md", import.meta.url), "utf8")
   const user = page.split("\n").find((line) => line.startsWith("user store-api ") && line.includes(right))
   assert(user !== undefined, right)
   return user.split(" ").slice(1)

@@ -1,8 +1,8 @@
 /** A network and servers that a test controls, and waiting for them. */
 import { connect, createServer, type Server, type Socket } from "node:net"
 import { Clock, Effect, Option, type Scope } from "effect"
-import * as VirtualClock from "../../../core/test/support/virtualClock.js"
-import { listen } from "../../../platform-node/test/utils.js"
+import { listen } from "./loopback.js"
+import * as VirtualClock from "./virtualClock.js"
 
 /** Waits at most a minute of real time until the condition holds. */
 export const until = <E, R>(description: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>

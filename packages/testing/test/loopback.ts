@@ -9,7 +9,7 @@ import { HttpClient } from "@effect/platform"
 import { afterAll, beforeAll } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Exit, Redacted, Schedule, Scope } from "effect"
-import type { Identity } from "./support/certificates.js"
+import type { Identity } from "./certificates.js"
 
 export interface Server {
   readonly url: string

@@ -1,9 +1,9 @@
-/** Fleets of members over one endpoint and one Redis. */
+/** Fleets of members over one endpoint and one store. */
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Fiber, Option, Redacted, type Scope } from "effect"
-import { bundle, type ChildProcess, start } from "../../../platform-node/test/support/childProcess.js"
+import { bundle, type ChildProcess, start } from "./childProcess.js"
 import * as Member from "./member.js"
 import { onVirtualTime, proxyTo, until } from "./network.js"
 
@@ -13,8 +13,8 @@ export type Members = ReadonlyArray<Member.Member>
 export type Start = (count: number, settings: Member.Settings) => Effect.Effect<Members, never, Scope.Scope>
 
 /** Members are providers in this process. */
-export const inProcess: Start = (count, settings) =>
-  Effect.orDie(Effect.all(Effect.replicate(Member.make(settings), count), { concurrency: "unbounded" }))
+export const providers = (storeAt: Member.StoreAt): Start => (count, settings) =>
+  Effect.orDie(Effect.all(Effect.replicate(Member.make(settings, storeAt), count), { concurrency: "unbounded" }))
 
 /** Runs an effect on all members at once, and returns the results. All must succeed. */
 export const all = <A, E>(members: Members, order: (member: Member.Member) => Effect.Effect<A, E>) =>
@@ -35,9 +35,9 @@ export const renewal = <E>(members: Members, tokenRequests: Effect.Effect<number
 export const sharesOne = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) =>
   Effect.map(renewal(members, tokenRequests), (renewed) => deepStrictEqual(renewed, { requests: 1, tokens: 1 }))
 
-/** Starts this number of members with one Redis, and waits until they are connected to it. */
-export const share = (start: Start, count: number, redis: { readonly url: string }, settings: Member.Settings) =>
-  Effect.tap(start(count, { ...settings, redisUrl: redis.url }), connected)
+/** Starts this number of members with one store, and waits until they are connected to it. */
+export const share = (start: Start, count: number, store: { readonly url: string }, settings: Member.Settings) =>
+  Effect.tap(start(count, { ...settings, storeUrl: store.url }), connected)
 
 export const isIdle = (members: Members) =>
   Effect.map(all(members, ({ isAcquiring }) => isAcquiring), (each) => each.every((isAcquiring) => !isAcquiring))
@@ -82,25 +82,17 @@ export const heldShop = Effect.gen(function*() {
   return { ...made, hold, release, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
 })
 
-/** An order to `child/member.ts`. */
-export type Order =
-  | { readonly name: "open"; readonly settings: Member.Settings }
-  | { readonly name: "begin"; readonly every: number }
-  | { readonly name: Exclude<keyof Member.Member, "begin"> }
-
-/** Starts this number of processes with these environment variables. */
+/** Starts this number of processes of a program that calls `Member.run`, with these environment variables. */
 export const processes = (
+  program: URL,
   count: number,
   variables: Readonly<Record<string, string>> = {}
 ): Effect.Effect<ReadonlyArray<ChildProcess>, never, Scope.Scope> =>
-  Effect.flatMap(
-    bundle(new URL("../child/member.ts", import.meta.url)),
-    (file) => Effect.all(Effect.replicate(start(file, variables), count))
-  )
+  Effect.flatMap(bundle(program), (file) => Effect.all(Effect.replicate(start(file, variables), count)))
 
 /** Starts a member with these settings in the process. */
 export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.Effect<Member.Member> => {
-  const order = (order: Order) => ask(order) as Effect.Effect<never> // the result of the member's method of that name
+  const order = (order: Member.Order) => ask(order) as Effect.Effect<never> // the result of the member's method of that name
   return Effect.as(order({ name: "open", settings }), {
     get: order({ name: "get" }),
     refresh: order({ name: "refresh" }),

@@ -70,7 +70,7 @@ export const start = (
     }
   }).pipe(Effect.uninterruptible)
 
-const packages = fileURLToPath(new URL("../../../", import.meta.url))
+const packages = fileURLToPath(new URL("../../", import.meta.url))
 
 /**
  * Bundles programs for child processes with the sources of the packages, and returns their paths. A process loads a
@@ -104,7 +104,7 @@ export const bundles = (
             setup: (plugin) =>
               plugin.onResolve({ filter: /^@store-api\// }, ({ path }) => {
                 const [, name = "", module = "index"] = path.split("/")
-                return { path: join(folder, name, "src", `${module}.ts`) }
+                return { path: join(folder, name, name === "testing" ? "test" : "src", `${module}.ts`) }
               })
           }]
         })

@@ -4,8 +4,8 @@ import type { HttpClientError } from "@effect/platform"
 import type { AccessToken, AccessTokenError } from "@store-api/core"
 import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest, TokenStore } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { RedisTokenStore } from "@store-api/redis"
-import { type Duration, Effect, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
+import { type Duration, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, Scope } from "effect"
+import { serve } from "./serve.js"
 
 /** Serializable as JSON. */
 export interface Settings {
@@ -16,7 +16,7 @@ export interface Settings {
   /** A member without it sends the request of the specification. */
   readonly scope?: string
   /** A member without it shares nothing. */
-  readonly redisUrl?: string
+  readonly storeUrl?: string
   readonly lease?: Duration.DurationInput
   readonly maxWait?: Duration.DurationInput
   readonly storeTimeout?: Duration.DurationInput
@@ -29,6 +29,9 @@ export interface Warning {
   readonly message: string
   readonly annotations: Readonly<Record<string, string>>
 }
+
+/** The store at a URL. */
+export type StoreAt = (url: string) => Layer.Layer<TokenStore.TokenStore, unknown>
 
 type GetError = AccessTokenError.AccessTokenError
 
@@ -55,13 +58,9 @@ export interface Member {
 export const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string =>
   createHash("sha256").update(Redacted.value(value)).digest("hex").slice(0, 12)
 
-/** A member shares through this store, or through the one at `redisUrl`. */
-export const make = (
-  settings: Settings,
-  own?: Layer.Layer<TokenStore.TokenStore>
-): Effect.Effect<Member, unknown, Scope.Scope> =>
+export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member, unknown, Scope.Scope> =>
   Effect.gen(function*() {
-    const { attemptTimeout, deadline, lease, maxWait, redisUrl, storeTimeout } = settings
+    const { attemptTimeout, deadline, lease, maxWait, storeTimeout, storeUrl } = settings
     const { scope: wanted } = settings
     const request = wanted === undefined ? undefined : TokenRequest.clientSecretPost({ scope: wanted })
     const options = {
@@ -77,11 +76,9 @@ export const make = (
       if (logLevel.label === "WARN") warnings.push({ message: String(message), annotations: texts })
       else if (String(message) === "Access token acquired") expiries.push(Date.parse(texts["expiresAt"] ?? ""))
     })
-    const redis = redisUrl === undefined ? undefined : RedisTokenStore.layer({ url: Redacted.make(redisUrl) })
-    const store = own ?? redis
-    const runtime = yield* Layer.toRuntime((store === undefined
+    const runtime = yield* Layer.toRuntime((storeUrl === undefined
       ? Layer.merge(NodeStoreAuth.layer(options), TokenStore.layerMemory)
-      : Layer.provideMerge(NodeStoreAuth.layerShared(options), store)).pipe(
+      : Layer.provideMerge(NodeStoreAuth.layerShared(options), storeAt(storeUrl))).pipe(
         // The fibers that ask for a token use it too.
         Layer.provideMerge(
           Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(LogLevel.Debug))
@@ -128,3 +125,44 @@ export const make = (
       })
     }
   })
+
+/** An order to the process of a member. */
+export type Order =
+  | { readonly name: "open"; readonly settings: Settings }
+  | { readonly name: "begin"; readonly every: number }
+  | { readonly name: Exclude<keyof Member, "begin"> }
+
+/**
+ * Makes this process one member of a fleet, whose orders are those of `fleet.ts`. With settings (argument 1), it only
+ * gets one token, writes `done`, and exits unless it leaves its layer open (argument 2: `"leaked"`).
+ */
+export const run = (storeAt: StoreAt): void => {
+  let scope = Effect.runSync(Scope.make())
+  let member: Member | undefined
+
+  const open = (settings: Settings) =>
+    Effect.gen(function*() {
+      yield* Scope.close(scope, Exit.void)
+      scope = yield* Scope.make()
+      member = yield* Effect.orDie(Scope.extend(make(settings, storeAt), scope))
+      return member
+    })
+
+  const [settings, end] = process.argv.slice(2)
+
+  if (settings === undefined) {
+    serve((order: Order) => {
+      if (order.name === "open") return Effect.asVoid(open(order.settings))
+      if (member === undefined) return Effect.dieMessage("the member is not open")
+      return order.name === "begin" ? member.begin(order.every) : member[order.name]
+    })
+  } else {
+    const program = Effect.gen(function*() {
+      const { get } = yield* open(JSON.parse(settings) as Settings)
+      yield* get
+      if (end !== "leaked") yield* Scope.close(scope, Exit.void)
+      process.stdout.write("done\n")
+    })
+    void Effect.runPromise(program)
+  }
+}

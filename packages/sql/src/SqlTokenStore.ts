@@ -411,15 +411,29 @@ const transient = new Set([
 /** The store waits here for SQLite, because the driver would stop all fibers. */
 const pauses = Schedule.spaced("50 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
 
+/** Errors that have no code, by their messages. */
+const withoutCode: ReadonlyArray<readonly [message: RegExp, reason: string]> = [
+  [/timed? ?out/i, "no response in time"],
+  [/connection (is |was )?(terminated|closed)/i, "connection closed"]
+]
+
 /** The code of the driver's error. The rest of an error can contain parameters. */
 const codeOf = (error: unknown): string => {
-  for (let at = error; Predicate.isObject(at); at = Predicate.hasProperty(at, "cause") ? at.cause : undefined) {
-    if (!Predicate.hasProperty(at, "code")) continue
-    // The code of an error of `node:sqlite` is always the same. Its number has further details in the higher bits.
-    if (Predicate.hasProperty(at, "errcode") && Number(at.errcode) % 256 === 5) return "SQLITE_BUSY"
-    if (typeof at.code === "string" && /^[A-Z0-9_]+$/.test(at.code)) return at.code
-  }
-  return "unknown"
+  const causes = causesOf(error)
+  return causes.flatMap((cause) => codeIn(cause) ?? [])[0] ??
+    withoutCode.find(([message]) => causes.some((cause) => "message" in cause && message.test(String(cause.message))))
+      ?.[1] ??
+    "unknown"
+}
+
+/** An error, its cause, the cause of that, and so on. */
+const causesOf = (error: unknown): ReadonlyArray<object> =>
+  Predicate.isObject(error) ? [error, ...causesOf("cause" in error ? error.cause : undefined)] : []
+
+const codeIn = (error: object): string | undefined => {
+  // The code of an error of `node:sqlite` is always the same. Its number has further details in the higher bits.
+  if ("errcode" in error && Number(error.errcode) % 256 === 5) return "SQLITE_BUSY"
+  return "code" in error && typeof error.code === "string" && /^[A-Z0-9_]+$/.test(error.code) ? error.code : undefined
 }
 
 const longest = 10 * 365 * 24 * 60 * 60_000

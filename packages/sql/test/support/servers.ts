@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { freePort } from "@store-api/testing/loopback"
 import { until } from "@store-api/testing/network"
-import { Effect, type Scope } from "effect"
+import { Context, Effect, Exit, Layer, type Scope } from "effect"
 import { clientAt, type Kind, kinds } from "./clients.js"
 
 export interface Database {
@@ -18,8 +18,8 @@ export interface Database {
   /** Stops all processes of the server with a signal, and continues them. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** Runs one statement over a new connection, as the superuser. Returns the rows. */
-  readonly query: (text: string) => Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>>
+  /** Runs statements over a new connection, as the superuser. Returns the rows of the last. */
+  readonly query: (...texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>>
 }
 
 const debian = "/usr/lib/postgresql"
@@ -58,22 +58,27 @@ const newFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
+const isDone = <A>(effect: Effect.Effect<A>) => Effect.map(Effect.exit(effect), Exit.isSuccess)
+
 const run = (program: string, parameters: ReadonlyArray<string>, options: object = {}) => {
   const { error, status, stderr } = spawnSync(pathOf(program), [...parameters], { encoding: "utf8", ...options })
   if (status !== 0) throw new Error(`${program} failed: ${error?.message ?? stderr}`)
 }
 
 interface Recipe {
-  readonly url: (port: number) => string
+  readonly url: (user: string, port: number) => string
   /** Creates the data, and returns how the server starts. */
   readonly install: (folder: string, port: number) => { readonly command: ReadonlyArray<string>; readonly as?: object }
+  /** Creates the user of the members, who has no special rights. */
+  readonly prepare: ReadonlyArray<string>
+  readonly admin: string
   /** The signal that ends the server without a farewell to its clients. */
   readonly crash: NodeJS.Signals
 }
 
 const recipes: Record<Exclude<Kind, "sqlite">, Recipe> = {
   pg: {
-    url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
+    url: (user, port) => `postgres://${user}@127.0.0.1:${port}/postgres`,
     install: (folder, port) => {
       const data = join(folder, "data")
       const as = { ...postgres(), cwd: folder }
@@ -81,10 +86,12 @@ const recipes: Record<Exclude<Kind, "sqlite">, Recipe> = {
       const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${folder}`, "fsync=off"]
       return { command: ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])], as }
     },
+    prepare: ["CREATE ROLE member LOGIN", "GRANT ALL ON SCHEMA public TO member"],
+    admin: "postgres",
     crash: "SIGQUIT"
   },
   mysql: {
-    url: (port) => `mysql://admin:password@127.0.0.1:${port}/tokens`,
+    url: (user, port) => `mysql://${user}:password@127.0.0.1:${port}/tokens`,
     install: (folder, port) => {
       const data = `--datadir=${join(folder, "data")}`
       const as = isRoot ? ["--user=root"] : []
@@ -107,19 +114,29 @@ const recipes: Record<Exclude<Kind, "sqlite">, Recipe> = {
           .concat("--innodb-flush-log-at-trx-commit=0")
       }
     },
+    prepare: [
+      "CREATE USER member@127.0.0.1 IDENTIFIED BY 'password'",
+      "GRANT ALL ON tokens.* TO member@127.0.0.1"
+    ],
+    admin: "admin",
     crash: "SIGKILL"
   }
 }
 
-/** Runs a statement over a new client. */
-const queryAt = (url: string, text: string) =>
-  Effect.provide(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text).values), clientAt(url))
+/** Runs statements over a new client. */
+const queryAt = (url: string) => (...texts: ReadonlyArray<string>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.forEach(texts, (text) => sql.unsafe(text).values)).pipe(
+    Effect.map((results) => results.at(-1) ?? []),
+    Effect.provide(clientAt(url)),
+    Effect.orDie
+  )
 
 /** Starts a server on a free port of loopback. It stops when the scope closes. */
 const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, Scope.Scope> =>
   Effect.gen(function*() {
     const [folder, port] = yield* Effect.all([newFolder, freePort])
-    const { crash, install, url } = recipes[kind]
+    const { admin, crash, install, prepare, url } = recipes[kind]
+    const query = queryAt(url(admin, port))
     const { as, command } = yield* Effect.sync(() => install(folder, port))
     let child: ChildProcess | undefined
 
@@ -142,7 +159,7 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
         `${programs[kind]} responds`,
         Effect.suspend(() =>
           server.exitCode === null
-            ? Effect.isSuccess(queryAt(url(port), "SELECT 1"))
+            ? isDone(query("SELECT 1"))
             : Effect.dieMessage(`the server ended: ${server.exitCode}`)
         )
       )
@@ -155,29 +172,32 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
       for (const pid of stdout.split("\n").filter((line) => line !== "")) global.process.kill(Number(pid), name)
     }
     yield* Effect.acquireRelease(start, () => stop)
+    yield* query(...prepare)
     return {
       kind,
-      url: url(port),
+      url: url("member", port),
       stop,
       start,
       pause: Effect.sync(() => signal("SIGSTOP")),
       resume: Effect.sync(() => signal("SIGCONT")),
-      query: (text) => Effect.orDie(queryAt(url(port), text))
+      query
     }
   })
 
-/** A file of SQLite. To stop it is to lock it. */
-const file: Effect.Effect<Database, never, Scope.Scope> = Effect.map(newFolder, (folder) => {
-  const url = `sqlite:${join(folder, "tokens.sqlite")}`
-  const none = Effect.void
+/** A file of SQLite. It has no server; another writer locks it in place of a pause. */
+const file: Effect.Effect<Database, never, Scope.Scope> = Effect.gen(function*() {
+  const url = `sqlite:${join(yield* newFolder, "tokens.sqlite")}`
+  const writer = Context.get(yield* Effect.orDie(Layer.build(clientAt(url))), SqlClient.SqlClient)
+  const write = (text: string) => Effect.asVoid(Effect.orDie(writer.unsafe(text)))
+  const [stop, start] = [Effect.void, Effect.void]
   return {
     kind: "sqlite",
     url,
-    stop: none,
-    start: none,
-    pause: none,
-    resume: none,
-    query: (text) => Effect.orDie(queryAt(url, text))
+    stop,
+    start,
+    pause: write("BEGIN IMMEDIATE"),
+    resume: write("ROLLBACK"),
+    query: queryAt(url)
   }
 })
 

@@ -132,14 +132,14 @@ export const layer = (options?: Options): Layer.Layer<TokenStore, ConfigurationE
  *
  * @example
  * ```ts
- * import { SqliteClient } from "@effect/sql-sqlite-node"
+ * import { PgClient } from "@effect/sql-pg"
  * import { NodeStoreAuth } from "@store-api/platform-node"
  * import { SqlTokenStore } from "@store-api/sql"
  * import { Layer } from "effect"
  *
- * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(
- *   Layer.provide(SqlTokenStore.layerLazy(SqliteClient.layer({ filename: "/var/lib/my-service/tokens.sqlite" })))
- * )
+ * const PgLive = PgClient.layer({ host: "127.0.0.1", maxConnections: 2, connectTimeout: "1 second" })
+ *
+ * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(Layer.provide(SqlTokenStore.layerLazy(PgLive)))
  * ```
  *
  * @since 1.0.0
@@ -383,7 +383,8 @@ const makeLazy = <E>(
     const store = (operation: Operation): Effect.Effect<Service, TokenStoreError> =>
       Effect.gen(function*() {
         const fiber = building ??= yield* Effect.forkDaemon(Effect.interruptible(build))
-        return yield* Effect.catchAllCause(Fiber.join(fiber), (cause) => {
+        // Not by `Fiber.join`, which would replace the context of this operation by that of the first one.
+        return yield* Effect.catchAllCause(Effect.flatten(Fiber.await(fiber)), (cause) => {
           if (building === fiber) building = undefined
           const error = Cause.squash(cause)
           const reason = error instanceof ConfigurationError ? "unsupported database" : codeOf(error)
@@ -403,38 +404,31 @@ const makeLazy = <E>(
 const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
 
 /** A deadlock, a conflict of transactions, or a locked file of SQLite. The statement had no effect. */
-const transient = new Set([
-  ...["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD"],
-  ...["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_BUSY_RECOVERY", "SQLITE_LOCKED"]
-])
+const transient = new Set(["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"])
 
 /** The store waits here for SQLite, because the driver would stop all fibers. */
 const pauses = Schedule.spaced("50 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
 
-/** Errors that have no code, by their messages. */
-const withoutCode: ReadonlyArray<readonly [message: RegExp, reason: string]> = [
+/** Errors by their messages: drivers have no code for the last two, and several for the first. */
+const known: ReadonlyArray<readonly [message: RegExp, reason: string]> = [
+  [/database( table)? is locked/i, "SQLITE_BUSY"],
   [/timed? ?out/i, "no response in time"],
   [/connection (is |was )?(terminated|closed)/i, "connection closed"]
 ]
 
-/** The code of the driver's error. The rest of an error can contain parameters. */
+/** The driver's error in short: its code, because the rest can contain parameters. */
 const codeOf = (error: unknown): string => {
   const causes = causesOf(error)
-  return causes.flatMap((cause) => codeIn(cause) ?? [])[0] ??
-    withoutCode.find(([message]) => causes.some((cause) => "message" in cause && message.test(String(cause.message))))
-      ?.[1] ??
+  const texts = causes.map((cause) => "message" in cause ? String(cause.message) : "")
+  const codes = causes.map((cause) => "code" in cause ? String(cause.code) : "")
+  return known.find(([message]) => texts.some((text) => message.test(text)))?.[1] ??
+    codes.find((code) => /^[A-Z0-9_]+$/.test(code)) ??
     "unknown"
 }
 
 /** An error, its cause, the cause of that, and so on. */
 const causesOf = (error: unknown): ReadonlyArray<object> =>
   Predicate.isObject(error) ? [error, ...causesOf("cause" in error ? error.cause : undefined)] : []
-
-const codeIn = (error: object): string | undefined => {
-  // The code of an error of `node:sqlite` is always the same. Its number has further details in the higher bits.
-  if ("errcode" in error && Number(error.errcode) % 256 === 5) return "SQLITE_BUSY"
-  return "code" in error && typeof error.code === "string" && /^[A-Z0-9_]+$/.test(error.code) ? error.code : undefined
-}
 
 const longest = 10 * 365 * 24 * 60 * 60_000
 

@@ -258,9 +258,8 @@ describe("a statement that fails", () => {
     ["pg", "40P01", { code: "40P01" }],
     ["mysql", "ER_LOCK_DEADLOCK", { code: "ER_LOCK_DEADLOCK" }],
     ["mysql", "ER_CHECKREAD", { code: "ER_CHECKREAD" }],
-    ["pg", "SQLITE_BUSY", { code: "SQLITE_BUSY" }],
-    ["pg", "SQLITE_BUSY_SNAPSHOT", { code: "SQLITE_BUSY_SNAPSHOT" }],
-    ["pg", "SQLITE_BUSY", { code: "ERR_SQLITE_ERROR", errcode: 5 + 256 }]
+    ["pg", "SQLITE_BUSY", { code: "SQLITE_BUSY_SNAPSHOT", message: "database is locked" }],
+    ["pg", "SQLITE_BUSY", { code: "ERR_SQLITE_ERROR", message: "database is locked" }]
   ])("on %s with %s is repeated, and each failed attempt is reported", function*([dialect, code, error]) {
     const failed = Effect.fail({ cause: error })
     const store = yield* built(

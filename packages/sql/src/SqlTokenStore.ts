@@ -284,8 +284,7 @@ const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, is
     Effect.zipRight(prepare, effect).pipe(
       // Of several processes that create it at once, all but one may fail.
       Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect)),
-      Effect.tapError((code) => Effect.map(FailedAttempt, (report) => report(code))),
-      Effect.retry({ while: (code) => transient.has(code), schedule: pauses }),
+      retrying,
       Effect.mapInputContext(outsideTransaction),
       Effect.mapError((reason) => new TokenStoreError({ operation, reason }))
     )
@@ -387,10 +386,9 @@ const makeLazy = <E>(
         return yield* Effect.catchAllCause(Effect.flatten(Fiber.await(fiber)), (cause) => {
           if (building === fiber) building = undefined
           const error = Cause.squash(cause)
-          const reason = error instanceof ConfigurationError ? "unsupported database" : codeOf(error)
-          return new TokenStoreError({ operation, reason })
+          return Effect.fail(error instanceof ConfigurationError ? "unsupported database" : codeOf(error))
         })
-      })
+      }).pipe(retrying, Effect.mapError((reason) => new TokenStoreError({ operation, reason })))
 
     return TokenStore.of({
       get: (key) => Effect.flatMap(store("get"), (store) => store.get(key)),
@@ -403,11 +401,23 @@ const makeLazy = <E>(
 /** The table does not exist, in the words of PostgreSQL and MySQL. */
 const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
 
-/** A deadlock, a conflict of transactions, or a locked file of SQLite. The statement had no effect. */
-const transient = new Set(["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"])
+/** A deadlock, a conflict of transactions, or a locked file of SQLite, so that the statement had no effect. */
+const conflicts = ["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"]
 
-/** The store waits here for SQLite, because the driver would stop all fibers. */
-const pauses = Schedule.spaced("50 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
+/** Other processes have all connections, and usually need them for a moment only. */
+const noConnection = ["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
+
+const transient = new Set([...conflicts, ...noConnection])
+
+/** Waits between attempts, which the driver of SQLite would do by stopping all fibers. */
+const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
+  attempt.pipe(
+    Effect.tapError((code) => Effect.map(FailedAttempt, (report) => report(code))),
+    Effect.retry({
+      while: (code) => transient.has(code),
+      schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
+    })
+  )
 
 /** Errors by their messages: drivers have no code for the last two, and several for the first. */
 const known: ReadonlyArray<readonly [message: RegExp, reason: string]> = [

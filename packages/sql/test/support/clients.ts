@@ -1,10 +1,14 @@
 /** Clients of databases, as applications have them. */
+import { createRequire } from "node:module"
 import { Reactivity } from "@effect/experimental"
 import { SqlClient, SqlError, Statement } from "@effect/sql"
 import { MysqlClient } from "@effect/sql-mysql2"
 import { PgClient } from "@effect/sql-pg"
-import { DatabaseSync, type StatementSyncInstance } from "@photostructure/sqlite"
+import type * as Sqlite from "@photostructure/sqlite"
 import { Effect, Layer, Redacted, Stream } from "effect"
+
+// The bundle of a child process cannot contain its binary.
+const { DatabaseSync } = createRequire(`${process.cwd()}/packages/sql/`)("@photostructure/sqlite") as typeof Sqlite
 
 export type Kind = "pg" | "mysql" | "sqlite"
 
@@ -15,7 +19,9 @@ export const kinds: ReadonlyArray<Kind> = ["pg", "mysql", "sqlite"]
 export const clientAt = (url: string): Layer.Layer<SqlClient.SqlClient, unknown> => {
   if (url.startsWith("sqlite:")) return sqlite(url.slice("sqlite:".length))
   const options = { url: Redacted.make(url), maxConnections: 2 }
-  return url.startsWith("mysql:") ? MysqlClient.layer(options) : PgClient.layer({ ...options, connectTimeout: 1000 })
+  return url.startsWith("mysql:")
+    ? MysqlClient.layer(options)
+    : PgClient.layer({ ...options, connectTimeout: "10 seconds", idleTimeout: "10 millis" })
 }
 
 /** Like `@effect/sql-sqlite-node`, whose driver has to be compiled, but with a connection for each transaction. */
@@ -24,7 +30,7 @@ const sqlite = (file: string) => {
     Effect.acquireRelease(Effect.sync(() => new DatabaseSync(file)), (database) => Effect.sync(() => database.close())),
     (database) => {
       database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL")
-      const prepared = new Map<string, StatementSyncInstance | Error>()
+      const prepared = new Map<string, Sqlite.StatementSyncInstance | Error>()
       const prepare = (text: string) => {
         try {
           return database.prepare(text)

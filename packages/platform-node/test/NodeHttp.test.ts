@@ -11,19 +11,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/certificates"
-import {
-  at,
-  byName,
-  call,
-  collectGarbage,
-  get,
-  hanging,
-  listen,
-  onThisMachine,
-  silent,
-  startProxy
-} from "@store-api/testing/loopback"
-import { startStore, startTlsStore, until, withVariables } from "@store-api/testing/loopback"
+import { at, byName, call, collectGarbage, get, hanging, listen, onThisMachine } from "@store-api/testing/loopback"
+import { silent, startProxy, startStore, startTlsStore, until, withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Config, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 

@@ -12,15 +12,8 @@ import * as Fleet from "@store-api/testing/fleet"
 import { all, allSucceed, renewal, share, sharesOne, shop, tokens, warnedOf } from "@store-api/testing/fleet"
 import type * as Member from "@store-api/testing/member"
 import { until } from "@store-api/testing/network"
-import {
-  cluster,
-  documented,
-  isLeftOut,
-  type RedisServer,
-  redisServer,
-  sentinel
-} from "@store-api/testing/redisServers"
-import { single, type Topology, user } from "@store-api/testing/redisServers"
+import { cluster, documented, isLeftOut, type RedisServer, redisServer } from "@store-api/testing/redisServers"
+import { sentinel, single, type Topology, user } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Redacted } from "effect"
 

@@ -4,17 +4,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { shared } from "@store-api/testing/loopback"
 import { until } from "@store-api/testing/network"
-import {
-  clientAt,
-  cluster,
-  documented,
-  isLeftOut,
-  sentinel,
-  sharedRedis,
-  single,
-  user,
-  works
-} from "@store-api/testing/redisServers"
+import { clientAt, cluster, documented, isLeftOut, sentinel, sharedRedis } from "@store-api/testing/redisServers"
+import { single, user, works } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Fiber, Redacted } from "effect"
 

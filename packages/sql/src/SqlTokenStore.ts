@@ -361,7 +361,8 @@ const makeLazy = <E>(
     yield* Effect.addFinalizer((exit) =>
       Effect.gen(function*() {
         // Without waiting: a client that connects to a server that does not respond cannot be interrupted.
-        if (building !== undefined) yield* Fiber.interruptFork(building)
+        const fiber = building
+        if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
         if (scope !== undefined) yield* Scope.close(scope, exit)
       })
     )
@@ -438,7 +439,7 @@ const codeOf = (error: unknown): string => {
 
 /** An error, its cause, the cause of that, and so on. */
 const causesOf = (error: unknown): ReadonlyArray<object> =>
-  Predicate.isObject(error) ? [error, ...causesOf("cause" in error ? error.cause : undefined)] : []
+  Predicate.isObject(error) ? [error, ...causesOf(Predicate.hasProperty(error, "cause") ? error.cause : undefined)] : []
 
 const longest = 10 * 365 * 24 * 60 * 60_000
 

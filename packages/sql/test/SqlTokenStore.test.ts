@@ -247,7 +247,9 @@ const playing = (dialect: string, ...results: ReadonlyArray<Effect.Effect<unknow
   const result = Effect.suspend(() => (next.length > 1 ? next.shift() : next[0]) ?? Effect.void)
   const client = {
     onDialectOrElse: (of: Record<string, () => unknown>) => (of[dialect] ?? of["orElse"])?.(),
-    unsafe: () => ({ raw: result, values: result })
+    unsafe: () => ({ raw: result, values: result }),
+    // Only Effect 4 has it.
+    transactionService: { key: "transaction" }
   } as unknown as SqlClient.SqlClient // the store uses only these
   return Layer.succeed(SqlClient.SqlClient, client)
 }

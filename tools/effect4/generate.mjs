@@ -8,7 +8,7 @@ import { createFromBuffer } from "@dprint/formatter"
 import configs from "../../eslint.config.mjs"
 import { effect4, effect4Version, releaseFields } from "../release/rules.mjs"
 import { binaryOf } from "../runtimes/binaries.mjs"
-import { install, root, tool } from "../workspace/workspace.mjs"
+import { bundle, install, root, tool } from "../workspace/workspace.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
 
@@ -125,13 +125,16 @@ export const manifestOf = (folder, repository) => {
         name.startsWith("@store-api/") ? `^${version}` : effect4.ranges[name]
       ])
     )
-  const { dependencies, peerDependencies } = manifest
+  const { dependencies, peerDependencies, peerDependenciesMeta: optional } = manifest
+  const peers = ranges(peerDependencies)
   const fields = {
     ...manifest,
     version,
     engines: { node: effect4.node },
     ...dependencies === undefined ? {} : { dependencies: ranges(dependencies) },
-    peerDependencies: ranges(peerDependencies),
+    peerDependencies: peers,
+    ...optional &&
+      { peerDependenciesMeta: Object.fromEntries(Object.keys(peers).map((name) => [name, optional[name]])) },
     ...repository === undefined ? {} : releaseFields(manifest.name, repository)
   }
   return `${JSON.stringify(fields, null, 2)}\n`
@@ -246,7 +249,7 @@ const generate = (repository) => {
   const config = read(join(root, "vitest.config.ts")).replace(/poolOptions: \{ forks: \{ (execArgv: .*\]) \} \}/, "$1")
   written.set("vitest.config.ts", config)
   // A test reads the guide.
-  written.set(join("docs", "guides", "redis.md"), read(join(root, "docs/guides/redis.md")))
+  written.set(join("docs", "guides", "several-instances.md"), read(join(root, "docs/guides/several-instances.md")))
   problems.push(...unused())
   if (process.env.CI === "true") problems.push(...stale(examples))
   if (problems.length === 0) {
@@ -274,6 +277,7 @@ export const buildLine = ({ checked = false, repository }) => {
   if (problems.length > 0) process.exit(1)
   const sources = packages.map((name) => join(line, "packages", name, "tsconfig.src.json"))
   tool("tsc", ["-b", ...sources, ...checked ? [join(line, "packages")] : []])
+  bundle([join(line, "packages", "emulator")])
 }
 
 /** Packs all packages into a folder, and checks the tarballs as those of the Effect 3 line are checked. */

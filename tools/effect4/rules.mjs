@@ -59,7 +59,7 @@ const renamed = {
   HttpClientRequest: { del: "delete" },
   HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },
-  Layer: { scoped: "effect", scopedDiscard: "effectDiscard", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
+  Layer: { scoped: "effect", scopedDiscard: "effectDiscard", unwrapEffect: "unwrap" },
   Logger: {
     ...{ jsonLogger: "formatJson", logfmtLogger: "formatLogFmt", stringLogger: "formatSimple" },
     ...{ structuredLogger: "formatStructured" }
@@ -255,6 +255,8 @@ export const omitted = {
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
+  "six providers call for several lifetimes: one token request per lifetime, no call fails":
+    "the client for PostgreSQL takes its time limits from the clock that the test advances",
   "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body"
 }
 

@@ -4,7 +4,7 @@ const layers = [
   "AccessToken ClientCredentials TokenResponse " +
   "internal/(baseUrl|boundedBody|configOf|httpErrors|manualRedirect|monotonicMillis|renewal)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",
-  "TokenEndpoint SharedTokenSource AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
+  "TokenEndpoint SharedTokenSource TokenStoreContract AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
   "AuthorizedHttpClient",
   "StoreAuth",
   "index"

@@ -19,7 +19,7 @@ const parts = {
     "TokenSource": "StoreAuth",
     "TokenEndpoint": "endpoint/TokenRequest endpoint/retries StoreAuth",
     "AuthorizedHttpClient": "client/AuthorizedHttpClient client/recovery StoreAuth leaks/hiddenHeader",
-    "TokenStore internal/monotonicMillis": "sharing/TokenStore",
+    "TokenStore TokenStoreContract internal/monotonicMillis": "sharing/TokenStore",
     "SharedTokenSource internal/sharing/storedToken": sharing,
     "AccessTokenProvider": provider,
     "StoreAuth": "StoreAuth",

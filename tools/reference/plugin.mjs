@@ -147,8 +147,11 @@ export const load = (app) => {
     if (declaration !== undefined && ts.isSourceFile(declaration)) {
       reflection.kind = Module
       reflection.comment = context.getNodeComment(declaration.statements[0], false)
-      const [, name] = /packages\/([^/]*)\/src\/index\.ts$/.exec(declaration.fileName) ?? []
-      if (name !== undefined) reflection.name = `@store-api/${name}`
+      // A module outside an index.ts has its path as its name.
+      const [, name, path] = /packages\/([^/]*)\/src\/(?:index|([^/]*))\.ts$/.exec(declaration.fileName) ?? []
+      if (name !== undefined && (path === undefined || reflection.parent.isProject())) {
+        reflection.name = ["@store-api", name, path].filter(Boolean).join("/")
+      }
     }
     // The type of a schema would repeat its definition.
     if (reflection.kindOf(Variable) && declaration.initializer?.getText().startsWith("Schema.Struct(")) {

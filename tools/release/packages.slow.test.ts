@@ -2,11 +2,11 @@
  * The packages as users of Effect 3 get them with npm, and their command line. Needs `npm run build`. `npm run effect4`
  * does the same for Effect 4, and with pnpm.
  */
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { consumer, run, runProgram, startEmulator, stop } from "./consumer.mjs"
+import { consumer, installers, run, runProgram, startEmulator, stop } from "./consumer.mjs"
 import { pack } from "./packages.mjs"
 
 const work = mkdtempSync(join(tmpdir(), "packages-"))
@@ -23,7 +23,6 @@ it(
     assert.sameMembers(names, ["core", "platform-node", "emulator", "redis", "sql", "cli"])
     // A dependency is published before the packages that need it.
     assert.isBelow(names.indexOf("core"), names.indexOf("redis"))
-    assert.isBelow(names.indexOf("platform-node"), names.indexOf("cli"))
 
     const node = process.execPath
     const folder = await consumer(join(work, "npm"), { installer: "npm", major: 3, node, packages })
@@ -31,7 +30,17 @@ it(
     const output = await runProgram(folder, node, service)
     assert.notInclude(output, service["STORE_API_CLIENT_SECRET"] ?? "?")
 
-    const command = join(folder, "node_modules", ".bin", "store-api")
+    // A command alone is one package of at most 3 MB.
+    for (const { files, name, tarball } of packages.filter(({ name }) => /cli|emulator/.test(name))) {
+      const alone = join(work, name)
+      mkdirSync(alone, { recursive: true })
+      await run(alone, "npm", [...installers.npm([tarball]), "--prefix", "."])
+      const lock = readFileSync(join(alone, "node_modules", ".package-lock.json"), "utf8")
+      assert.hasAllKeys((JSON.parse(lock) as { packages: object }).packages, [`node_modules/${name}`])
+      assert.isBelow([...files.values()].join("").length, 3e6)
+    }
+
+    const command = join(work, "@store-api/cli", "node_modules", ".bin", "store-api")
     const token = () => run(folder, command, ["token"], { ...service, STORE_API_TOKEN_FOLDER: join(work, "tokens") })
     const first = await token()
     assert.match(first, /^[\w+/=.~-]{20,}$/)

@@ -79,7 +79,7 @@ const fields = (manifest, files, line, repository) => {
     engines: { node: line.node },
     publishConfig: { access: "public", provenance: true },
     scripts: undefined,
-    sideEffects: bin === undefined ? [] : ["./bin/*", "./dist/bin.js"],
+    sideEffects: isApplication(manifest) ? undefined : bin === undefined ? [] : ["./bin/*", "./dist/bin.js"],
     exports: { "./package.json": "./package.json", ...isApplication(manifest) ? {} : library },
     ...repository === undefined ? { repository: undefined } : releaseFields(name, repository)
   }
@@ -90,11 +90,13 @@ const fields = (manifest, files, line, repository) => {
 
 /** No output of a deleted source, no test and no state of a tool. */
 const contents = ({ bin = {} }, files) => {
+  const bundles = Object.keys(bin).flatMap((name) => [`dist/${name}.mjs`, `dist/${name}.third-party.txt`])
   const named = ["package.json", "LICENSE", "README.md", "CHANGELOG.md", ...Object.values(bin).map(posix.normalize)]
+    .concat(bundles, "src/page.html")
   const sourceOf = (path) => path.replace(/^dist\/(.*?)(\.js|\.d\.ts)(\.map)?$/, "src/$1.ts")
   const hasSource = (path) => /^src\/.*\.ts$/.test(sourceOf(path)) && files.has(sourceOf(path))
   return [
-    ...["LICENSE", "README.md"].filter((path) => !files.has(path)).map((path) => `${path} is missing`),
+    ...["LICENSE", "README.md", ...bundles].filter((path) => !files.has(path)).map((path) => `${path} is missing`),
     ...[...files.keys()].filter((path) => !named.includes(path) && !hasSource(path))
       .map((path) => `${path} should not be in it`)
   ]

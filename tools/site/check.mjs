@@ -66,7 +66,7 @@ export const inBrowser = async (executablePath, dist, base) => {
   page.on("pageerror", ({ message }) => say(`exception: ${message}`))
   page.on("request", (request) => /^(data:|http:\/\/127)/.test(request.url()) || say(`foreign: ${request.url()}`))
   try {
-    for (const path of ["README.md", "docs/explanation/how-it-works.md", "docs/guides/redis.md"]) {
+    for (const path of ["README.md", "docs/explanation/how-it-works.md", "docs/guides/several-instances.md"]) {
       const count = (pattern) => [...text(path).matchAll(pattern)].length
       const wanted = { title: title(path), diagrams: count(/^```mermaid$/gm), images: count(/^!\[.*?\]\(/gm) }
       const file = path.replace(/README\.md$/, "").replace(/md$/, "html")

@@ -11,7 +11,7 @@ const groups = {
   "Start": ["README.md", "examples/README.md"],
   "Tutorial": "docs/tutorial",
   "Guides": [
-    ...["recipes", "other-oauth-servers", "without-effect", "serverless", "redis", "telemetry"],
+    ...["several-instances", "recipes", "other-oauth-servers", "without-effect", "serverless", "telemetry"],
     ...["runbook", "migrating", "effect4"]
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [

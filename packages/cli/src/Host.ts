@@ -1,4 +1,5 @@
 /** The parts of the process that the command uses. Tests replace them. */
+import { createRequire } from "node:module"
 import { homedir } from "node:os"
 import type * as Terminal from "@effect/platform/Terminal"
 import * as Context from "effect/Context"
@@ -39,3 +40,7 @@ export class Host extends Context.Reference<Host>()("@store-api/cli/Host", {
 /** Whether a person can be asked: CI may offer a terminal too. */
 export const isAttended = ({ process }: Service): boolean =>
   !process.env["CI"] && process.stdin.isTTY === true && process.stderr.isTTY === true
+
+/** Of this package, also from its bundle. */
+export const version = (): string =>
+  (createRequire(import.meta.url)("../package.json") as { readonly version: string }).version

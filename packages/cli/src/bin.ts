@@ -13,7 +13,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0)
 })
 process.stderr.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") process.exit(exitCodes.unexpected.code)
+  if (error.code !== "EPIPE") process.exit(exitCodes.output.code)
 })
 
 let interrupted: number = exitCodes.interrupted.code

@@ -1,15 +1,12 @@
 /** From arguments to a command, by commander: its flags are strict, and it writes the help. */
-import { createRequire } from "node:module"
 import { Command as Parser, CommanderError, Option } from "commander"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { commands, type Given, type Run } from "./commands.js"
 import { exitCodes, usage } from "./Fault.js"
 import * as flags from "./flags.js"
+import { version } from "./Host.js"
 import { write } from "./output.js"
-
-/** Of this package. */
-const version = () => (createRequire(import.meta.url)("../package.json") as { readonly version: string }).version
 
 export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
   const printed: Array<string> = []
@@ -37,7 +34,7 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
       .description(`${command.text}.${command.more === undefined ? "" : ` ${command.more}`}`)
       .addHelpText("after", ["", "Examples:", ...command.examples.map((line) => `  $ store-api ${line}`)].join("\n"))
       .showHelpAfterError(`See store-api ${name} --help.`)
-    if (command.args !== undefined) parser.argument(command.args)
+    if (command.args !== undefined) parser.argument(command.args).passThroughOptions(command.args.includes("..."))
     addFlags(parser, command.flags, given)
     const { run } = command
     if (run === undefined) continue

@@ -25,13 +25,13 @@ export interface Command {
 const command = <F extends flags.Flags>(
   table: F,
   { run, ...about }: Omit<Command, "flags" | "run"> & {
-    readonly run: (given: flags.Values<F>, argument: string) => Run
+    readonly run: (given: flags.Values<F>, argument: string, args: ReadonlyArray<string>) => Run
   }
 ): Command => ({
   ...about,
   flags: table,
   // The parser makes the values by the table, of which their type is made.
-  run: (given, [argument = ""]) => run(given as flags.Values<F>, argument)
+  run: (given, args) => run(given as flags.Values<F>, args[0] ?? "", args)
 })
 
 export const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run =>
@@ -47,7 +47,7 @@ export const commands: Readonly<Record<string, Command>> = {
     text: "Call the API with a token",
     args: "<path>",
     more: "Pretty-prints JSON on a terminal. Prints the body as it is to a pipe or a file.",
-    examples: ["call /orders?page=2 --include", "call /orders -d @order.json --fail"],
+    examples: ["call '/orders?page=2' --include", "call /orders -d @order.json --fail"],
     run: (given, path) => load(() => import("./commands/call.js"), ({ run }) => run(given, path))
   }),
   check: command(flags.check, {
@@ -56,6 +56,13 @@ export const commands: Readonly<Record<string, Command>> = {
     more: "Tries each step to a token and, with a path, to the API. Its token is neither cached nor printed.",
     examples: ["check", "check /orders --json"],
     run: (given, path) => load(() => import("./commands/check.js"), ({ run }) => run(given, path))
+  }),
+  run: command(flags.run, {
+    text: "Run a command with a token in STORE_API_ACCESS_TOKEN",
+    args: "<command...>",
+    more: "Write -- before it, so that its flags are its own. Signals are passed to it, and its exit code is returned.",
+    examples: ["run -- npm test", "run --profile books -- node import.js"],
+    run: (given, _, args) => load(() => import("./commands/run.js"), ({ run }) => run(given, args))
   }),
   status: command(flags.status, {
     text: "Show the cached token; exit with code 5 if there is none",
@@ -70,19 +77,32 @@ export const commands: Readonly<Record<string, Command>> = {
     run: (given) => load(() => import("./commands/status.js"), ({ logout }) => logout(given))
   }),
   profile: {
-    text: "Save, list and remove settings by name",
+    text: "Save and select settings by name",
     flags: flags.none,
     examples: ["profile add books", "call /orders --profile books"]
   },
   "profile add": command(flags.profileAdd, {
     text: "Save the settings under a name",
     args: "<name>",
-    more: "Takes them from flags, the environment and .env, and asks for a secret that is missing.",
+    more: "Takes them from flags, the environment and .env, asks for what is missing, and requests a token with them.",
     examples: [
       "profile add books --auth-url https://auth.example --client-id me",
       "profile add books --dotenv books.env --force"
     ],
     run: (given, name) => load(() => import("./commands/profile.js"), ({ add }) => add(given, name))
+  }),
+  "profile use": command(flags.none, {
+    text: "Make a profile the default",
+    args: "<name>",
+    more: "It is used where no flag, no variable and no .env gives a setting. The first saved profile is the default.",
+    examples: ["profile use books", "profile use books && store-api call /orders"],
+    run: (_, name) => load(() => import("./commands/profile.js"), ({ use }) => use(name))
+  }),
+  "profile show": command(flags.none, {
+    text: "Show a profile without its secret",
+    args: "[name]",
+    examples: ["profile show", "profile show books"],
+    run: (_, name) => load(() => import("./commands/profile.js"), ({ show }) => show(name))
   }),
   "profile list": command(flags.none, {
     text: "List the saved profiles",

@@ -35,6 +35,9 @@ export const common = {
   "verbose": { alias: "v", text: "Show each request on stderr, without secrets" }
 } as const satisfies Flags
 
+/** With one of them, the default profile is not used. */
+export const service = ["auth-url", "api-url", "client-id", "secret-file", "dotenv"] as const
+
 const caching = {
   "force-refresh": { text: "Get a new token, and ignore a cooldown" },
   "no-cache": { text: "Neither read nor write the cache" }
@@ -53,7 +56,8 @@ export const call = {
   data: { value: "DATA", alias: "d", text: "Body; @PATH reads a file, @- or - stdin" },
   header: { value: "HEADER", alias: "H", many: true, text: "Header of the request: 'Name: value'" },
   include: { alias: "i", text: "Print status and headers before the body" },
-  fail: { alias: "f", text: "Exit with code 7 if the status is 400 or more" },
+  output: { value: "PATH", alias: "o", text: "Write the body to this file" },
+  fail: { alias: "f", text: "Exit with code 7 for a status of 400 or more" },
   timeout: { value: "TIME", text: "Longest time for the call, such as 500ms or 30s" },
   ...caching,
   ...common
@@ -65,8 +69,11 @@ export const status = check
 
 export const logout = common
 
+export const run = { ...caching, ...common } as const satisfies Flags
+
 export const profileAdd = {
-  force: { text: "Replace a profile of this name" },
+  "force": { text: "Replace a profile of this name" },
+  "no-verify": { text: "Do not request a token with the settings" },
   ...common
 } as const satisfies Flags
 

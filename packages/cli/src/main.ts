@@ -11,7 +11,8 @@ import * as output from "./output.js"
 const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.test(arg)
 
 const run = (args: ReadonlyArray<string>) => {
-  if (args.some(isSecretFlag)) {
+  // Those after -- are of another program.
+  if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
     return usage(
       "A secret is never a flag, because others on this machine can read flags. " +
         "Use STORE_API_CLIENT_SECRET or --secret-file."
@@ -24,7 +25,7 @@ const run = (args: ReadonlyArray<string>) => {
 }
 
 const report = ({ code, message }: Fault): Effect.Effect<number> =>
-  Effect.as(message === "" ? Effect.void : Effect.flatMap(output.red("stderr", message), output.note), code)
+  Effect.as(message === "" ? Effect.void : output.problem(message), code)
 
 export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
   Effect.suspend(() => run(args)).pipe(

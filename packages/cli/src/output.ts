@@ -1,10 +1,11 @@
 /** Writes to standard output and standard error. Colours are for terminals that have them. */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
 import * as HashSet from "effect/HashSet"
 import * as Logger from "effect/Logger"
-import { type Fault, unexpected } from "./Fault.js"
+import { type Fault, unwritable } from "./Fault.js"
 import { Host, type Service } from "./Host.js"
 
 type Out = "stdout" | "stderr"
@@ -28,14 +29,40 @@ export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, 
       process[out].write(text, (error?: NodeJS.ErrnoException | null) => {
         // A reader that has gone ends the program: see `bin.ts`.
         if (out === "stdout" && error?.code === "EPIPE") return
-        resume(error === null || error === undefined ? Effect.void : unexpected(`Cannot write to ${out}.`))
+        resume(error === null || error === undefined ? Effect.void : unwritable(`Cannot write to ${out}.`))
       })
     }))
 
 export const line = (text: string): Effect.Effect<void, Fault> => write("stdout", `${text}\n`)
 
+/** As `cat -v` shows them: control characters of a server would move the cursor, set a title or reverse the text. */
+export const visible = (text: string): string =>
+  text.replace(/\r(?=\n)/g, "").replace(/[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu, (control) => {
+    const code = control.charCodeAt(0)
+    return code < 0x80 ? `^${String.fromCharCode(code ^ 0x40)}` : `<U+${code.toString(16).padStart(4, "0")}>`
+  })
+
+/** On a terminal, the moment after which something is possible is a time from now. */
+export const forPerson = (out: Out, text: string): Effect.Effect<string> =>
+  Effect.zipWith(Host, Clock.currentTimeMillis, ({ process }, now) =>
+    process[out].isTTY === true
+      ? text.replace(/\bafter (\d{4}-\d\d-\d\dT[\d:.]+Z)/g, (_, at: string) => `in ${inWords(Date.parse(at) - now)}`)
+      : text)
+
+/** A duration by its two largest units. */
+export const inWords = (millis: number): string => {
+  const seconds = Math.max(0, Math.floor(millis / 1000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+}
+
 /** What a person should know, and a program does not read. */
 export const note = (text: string): Effect.Effect<void> => Effect.ignore(write("stderr", `store-api: ${text}\n`))
+
+/** Why a run fails. */
+export const problem = (message: string): Effect.Effect<void> =>
+  forPerson("stderr", message).pipe(Effect.flatMap((text) => red("stderr", text)), Effect.flatMap(note))
 
 /** On a terminal, says after 2 seconds what is waited for. */
 export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
@@ -48,10 +75,10 @@ export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, 
 export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Host, (host) => {
     const logger = Logger.make<unknown, void>(({ annotations, logLevel, message }) => {
-      const details = [...annotations].map(([name, value]) => `${name}=${String(value)}`).join(" ")
+      const details = [...annotations].map(([name, value]) => `${name}: ${String(value)}`).join(", ")
       const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
       const level = painted(host, "stderr", 33, logLevel.label.toLowerCase())
-      host.process.stderr.write(`store-api: ${level}: ${[words, details].filter((part) => part !== "").join(" ")}\n`)
+      host.process.stderr.write(`store-api: ${level}: ${words}${details === "" ? "" : ` (${details})`}\n`)
     })
     return Effect.locally(effect, FiberRef.currentLoggers, HashSet.make<[Logger.Logger<unknown, unknown>]>(logger))
   })

@@ -1,12 +1,12 @@
 /** A profile: the variables of one service in a file of the user. Loaded when one is used. */
-import { isAbsolute, join } from "node:path"
+import { dirname, isAbsolute, join } from "node:path"
 import { parseEnv } from "node:util"
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
-import { configuration, type Fault, listed } from "./Fault.js"
+import { configuration, type Fault, listed, usage } from "./Fault.js"
 import { secretVariable } from "./flags.js"
 import { Host } from "./Host.js"
 
@@ -20,23 +20,20 @@ const extension = ".env"
 /** Names that stay in the folder. */
 const isName = (name: string): boolean => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name)
 
-const folder: Effect.Effect<string> = Effect.map(Host, ({ homedir, process: { env } }) => {
-  const absolute = (name: string) => Option.filter(Option.fromNullable(env[name]), isAbsolute)
+const folder: Effect.Effect<string> = Effect.map(Host, (host) => {
+  const base = process.platform === "win32" ? host.process.env["LOCALAPPDATA"] : host.process.env["XDG_CONFIG_HOME"]
   // `homedir` throws for a user without an entry in the user database.
-  const home = Either.getOrElse(Either.try(homedir), () => "/")
-  const base = process.platform === "win32"
-    ? Option.getOrElse(absolute("LOCALAPPDATA"), () => join(home, "AppData", "Local"))
-    : process.platform === "darwin"
-    ? join(home, "Library", "Application Support")
-    : Option.getOrElse(absolute("XDG_CONFIG_HOME"), () => join(home, ".config"))
-  return join(base, "store-api")
+  const home = () => join(Either.getOrElse(Either.try(host.homedir), () => "/"), ".config")
+  return join(base !== undefined && isAbsolute(base) ? base : home(), "store-api")
 })
 
 /** The file of a profile. `by`: the flag, the variable or the argument that names it. */
 export const fileOf = (name: string, by: string): Effect.Effect<string, Fault> =>
   isName(name)
     ? Effect.map(folder, (folder) => join(folder, `${name}${extension}`))
-    : configuration(`${by} must be letters, digits, "-", "_" and ".", without a "." at the start.`)
+    : (by === "STORE_API_PROFILE" ? configuration : usage)(
+      `${by} must be letters, digits, "-", "_" and ".", without a "." at the start.`
+    )
 
 export const read = (name: string, by: string): Effect.Effect<Profile, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
@@ -60,6 +57,39 @@ export const isUnknown = (name: string) =>
   Effect.flatMap(names, (known) => {
     const hint = known.length === 0 ? `Create it: store-api profile add ${name}.` : `Known: ${listed(known)}.`
     return configuration(`There is no profile ${name}. ${hint}`)
+  })
+
+/** The file with the name of the default profile. */
+const defaultFile = Effect.map(folder, (folder) => join(folder, "default"))
+
+/** Of the profile that is used where no setting is given. */
+export const defaultName = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const name = yield* Effect.orElseSucceed(fs.readFileString(yield* defaultFile), () => "")
+  return name.trim() || undefined
+})
+
+/** `undefined`: there is no default profile any more. */
+export const setDefault = (name: string | undefined) =>
+  Effect.gen(function*() {
+    const path = yield* defaultFile
+    yield* name === undefined ? Effect.ignore(remove(path)) : write(path, `${name}\n`)
+  })
+
+const remove = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.remove(path, { force: true }))
+
+/** For this user alone: the file is created with its mode, and renamed when it is complete. */
+export const write = (path: string, text: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const part = `${path}.part`
+    yield* fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }).pipe(
+      Effect.zipRight(remove(part)),
+      Effect.zipRight(fs.writeFileString(part, text, { mode: 0o600, flag: "wx" })),
+      Effect.zipRight(fs.rename(part, path)),
+      Effect.mapError(() => configuration(`Cannot write ${path}.`)),
+      Effect.ensuring(Effect.ignore(remove(part)))
+    )
   })
 
 /** Of the saved profiles. A folder that cannot be read has none. */

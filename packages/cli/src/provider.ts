@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
+import * as Num from "effect/Number"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
@@ -23,6 +24,11 @@ import type { Settings } from "./settings.js"
 import { cached, forget, noToken, shared, storeTimeout } from "./tokens.js"
 
 type Caching = Pick<flags.Values<typeof flags.token>, "force-refresh" | "no-cache">
+
+/** An API rejected a token of this run. `keptUntil`: the token stays, because too many were rejected before. */
+export interface Rejection {
+  readonly keptUntil: number | undefined
+}
 
 /**
  * A provider over the cached token and the endpoint, and the HTTP client of both. `get` returns a token with enough
@@ -37,7 +43,7 @@ export const make = (settings: Settings, caching: Caching) =>
       http
     )
     const source = caching["no-cache"]
-      ? { ...endpoint, dropRejected: () => Effect.succeed(true) }
+      ? { ...endpoint, dropRejected: () => Effect.succeed(undefined) }
       : yield* cachedSource(settings, endpoint, caching["force-refresh"])
     // Without an early renewal: it would be interrupted at the end of the run.
     const provider = yield* AccessTokenProvider.make({ refreshAhead: 0 }).pipe(
@@ -52,9 +58,13 @@ export const make = (settings: Settings, caching: Caching) =>
       const longest = Duration.times(yield* remaining(token), 0.5)
       return yield* Effect.orElse(Effect.timeout(provider.refresh, longest), () => provider.get)
     })
+    const rejections: Array<Rejection> = []
     const invalidate = (token: AccessToken) =>
-      Effect.asVoid(Effect.whenEffect(provider.invalidate(token), source.dropRejected(token)))
-    return { http, provider: { ...provider, get: output.whileWaiting("a token", get), invalidate } }
+      Effect.flatMap(source.dropRejected(token), (keptUntil) => {
+        rejections.push({ keptUntil })
+        return keptUntil === undefined ? provider.invalidate(token) : Effect.void
+      })
+    return { http, provider: { ...provider, get: output.whileWaiting("a token", get), invalidate }, rejections }
   })
 
 /** A token for a run that does nothing else. */
@@ -74,24 +84,32 @@ const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: 
       Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, force))
     )
     const stored = Effect.map(Effect.option(cached(settings)), Option.flatten)
-    const { get, put } = remembered(settings, "rejection")
     return {
       // A rejected token is not stored any more. If the endpoint issues it again, it is stored again.
       acquire: (replacing: Option.Option<AccessToken>) =>
         Effect.flatMap(stored, (stored) => acquire(Option.zipRight(stored, replacing))),
-      /** False if the token stays, because another one was rejected a moment ago. */
-      dropRejected: (token: AccessToken) =>
+      dropRejected: (token: AccessToken): Effect.Effect<Rejection["keptUntil"]> =>
         Effect.gen(function*() {
-          if (!Option.exists(yield* stored, (stored) => isSame(stored, token))) return true
-          const from = yield* Clock.currentTimeMillis
-          const last = Option.getOrUndefined(yield* get)
-          if (last !== undefined && from < last.from + last.pause) return false
-          const pause = nextPause(last)
-          yield* put({ from, pause, error: Option.none() }, pause + longestPause)
-          yield* Effect.ignore(forget(settings, token))
-          return true
+          // Another run has replaced it.
+          if (!Option.exists(yield* stored, (stored) => isSame(stored, token))) return undefined
+          const keptUntil = yield* spendRejection(settings)
+          if (keptUntil === undefined) yield* Effect.ignore(forget(settings, token))
+          return keptUntil
         })
     }
+  })
+
+/** As in one process, five rejections take effect at once, and one more per minute. Returns when the next one can. */
+const spendRejection = (settings: Settings) =>
+  Effect.gen(function*() {
+    const { get, put } = remembered(settings, "rejections")
+    const now = yield* Clock.currentTimeMillis
+    // The budget is full at this time. A clock that was set back does not make it later.
+    const full = Option.getOrElse(Option.flatMap(yield* get, Num.parse), () => now)
+    const next = Math.min(Math.max(full, now) + 60_000, now + 6 * 60_000)
+    if (next > now + 5 * 60_000) return next - 5 * 60_000
+    yield* put(String(next), next - now)
+    return undefined
   })
 
 /** In milliseconds: as the provider does it, from 1 second, doubled, to 1 minute; `Retry-After` up to an hour. */
@@ -99,7 +117,7 @@ const longestPause = 60_000
 const longestPauseOfOutage = 5000
 const longestRetryAfter = 3_600_000
 
-/** After an error, the same token again, or a rejection. */
+/** After an error, or the same token again. */
 const Pause = Schema.Struct({
   from: Schema.NonNegative,
   pause: Schema.Number.pipe(Schema.between(1000, longestPause)),
@@ -107,36 +125,37 @@ const Pause = Schema.Struct({
 })
 type Pause = typeof Pause.Type
 const pauseJson = Schema.parseJson(Pause)
-const decodePause = Schema.decodeOption(pauseJson)
-
-const nextPause = (last: Pause | undefined) => last === undefined ? 1000 : Math.min(2 * last.pause, longestPause)
 
 /** What a run leaves to the next ones. The key shows neither client nor endpoint; another secret gives another key. */
-const remembered = (settings: Settings, kind: "cooldown" | "rejection") => {
+const remembered = (settings: Settings, kind: "cooldown" | "rejections") => {
   const { authUrl, credentials: { clientId, clientSecret }, store } = settings
   const text = JSON.stringify([kind, authUrl, clientId])
   const key = createHmac("sha256", Redacted.value(clientSecret)).update(text).digest("hex")
   // A folder that does not respond counts as empty, although a write cannot be interrupted.
   const bounded = <A, E>(operation: Effect.Effect<A, E>) =>
-    operation.pipe(Effect.disconnect, Effect.timeout(storeTimeout), Effect.interruptible)
+    operation.pipe(Effect.disconnect, Effect.timeout(storeTimeout), Effect.interruptible, Effect.option)
   return {
-    // A cooldown that begins in the future, beyond the tolerance of the store, would end too late.
-    get: Effect.zipWith(
-      Effect.option(bounded(store.get(key))),
-      Clock.currentTimeMillis,
-      (entry, now) =>
-        Option.filter(Option.flatMap(Option.flatten(entry), decodePause), ({ from }) => from <= now + 1000)
-    ),
-    put: (pause: Pause, millis: number) =>
-      Effect.ignore(bounded(store.put(key, Schema.encodeSync(pauseJson)(pause), millis)))
+    get: Effect.map(bounded(store.get(key)), Option.flatten),
+    put: (value: string, millis: number) => bounded(store.put(key, value, millis))
+  }
+}
+
+const cooldownOf = (settings: Settings) => {
+  const { get, put } = remembered(settings, "cooldown")
+  return {
+    // One that begins in the future, beyond the tolerance of the store, would end too late.
+    get: Effect.zipWith(get, Clock.currentTimeMillis, (entry, now) =>
+      Option.getOrUndefined(
+        Option.filter(Option.flatMap(entry, Schema.decodeOption(pauseJson)), ({ from }) => from <= now + 1000)
+      )),
+    // A minute longer, in which another failure doubles the pause.
+    put: (pause: Pause) => put(Schema.encodeSync(pauseJson)(pause), endOf(pause, true) - pause.from + longestPause),
+    end: put("", 0)
   }
 }
 
 /** The endpoint has just issued a token. */
-export const endCooldown = (settings: Settings) => {
-  const { get, put } = remembered(settings, "cooldown")
-  return Effect.flatMap(get, Effect.transposeMapOption((last) => put(last, 0)))
-}
+export const endCooldown = (settings: Settings) => cooldownOf(settings).end
 
 /** A run without a valid token waits at most 5 seconds, unless the endpoint refused the request. */
 const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
@@ -153,26 +172,26 @@ const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
 const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
   TokenSource.make((replacing) =>
     Effect.gen(function*() {
-      const { get, put } = remembered(settings, "cooldown")
+      const { end, get, put } = cooldownOf(settings)
       const isRenewal = Option.isSome(replacing)
-      const last = Option.getOrUndefined(yield* get)
+      const last = yield* get
       const at = (cooldown: Pause) => DateTime.unsafeMake(endOf(cooldown, isRenewal))
       if (last !== undefined && !force && (yield* Clock.currentTimeMillis) < at(last).epochMillis) {
         const until = DateTime.formatIso(at(last))
-        const note = `No token request before ${until}: the last one failed. --force-refresh sends one now.`
+        const note = `The last token request failed; the next is sent after ${until}, or with --force-refresh.`
         // A renewal has the cached token to return.
-        if (!isRenewal) yield* output.note(note)
+        if (!isRenewal) yield* Effect.flatMap(output.forPerson("stderr", note), output.note)
         return yield* withRetryAt(Option.getOrElse(last.error, () => noToken), Option.some(at(last)))
       }
       const outcome = yield* Effect.either(endpoint.acquire(replacing))
       if (Either.isRight(outcome) && !Option.exists(replacing, (token) => isSame(token, outcome.right))) {
-        if (last !== undefined) yield* put(last, 0)
+        if (last !== undefined) yield* end
         return outcome.right
       }
       const from = yield* Clock.currentTimeMillis
-      const cooldown = { from, pause: nextPause(last), error: Either.getLeft(outcome) }
-      // A minute longer, in which another failure doubles the pause.
-      yield* put(cooldown, endOf(cooldown, true) - cooldown.from + longestPause)
+      const pause = last === undefined ? 1000 : Math.min(2 * last.pause, longestPause)
+      const cooldown = { from, pause, error: Either.getLeft(outcome) }
+      yield* put(cooldown)
       return yield* Either.mapLeft(outcome, (error) => withRetryAt(error, Option.some(at(cooldown))))
     })
   )

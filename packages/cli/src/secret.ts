@@ -37,8 +37,11 @@ export const locate = (
     if (variable !== undefined) {
       return { ...variable, name: secretVariable, read: Effect.succeed(ofText(variable.value)) }
     }
-    const prompt = Effect.flatMap(Effect.promise(() => import("./askSecret.js")), ({ askSecret }) => askSecret)
-    return isAttended(host) ? secret("client secret", "the prompt", prompt) : undefined
+    const prompt = Effect.flatMap(
+      Effect.promise(() => import("./ask.js")),
+      ({ ask }) => ask("Client secret (not shown): ", { isSecret: true })
+    )
+    return isAttended(host) ? secret("client secret", "the prompt", Effect.map(prompt, ofText)) : undefined
   })
 
 const ofText = (text: string): Redacted.Redacted => Redacted.make(text.replace(/\r?\n$/, ""))

@@ -7,6 +7,7 @@ import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
 import { configuration, type Fault, fromLibrary, type LibraryError, listed } from "./Fault.js"
 import * as flags from "./flags.js"
+import { Host, isAttended } from "./Host.js"
 import * as secrets from "./secret.js"
 import * as variables from "./variables.js"
 
@@ -15,7 +16,8 @@ export interface Settings {
   readonly apiUrl: string | undefined
   readonly credentials: ClientCredentials
   readonly cacheDir: string | undefined
-  /** The cache. */
+  /** The cache, and its folder. */
+  readonly folder: string
   readonly store: TokenStore
   readonly allowInsecure: boolean
   readonly verbose: boolean
@@ -41,29 +43,41 @@ const sources = {
 
 type Source = typeof sources[keyof typeof sources]
 
-/** All that a token needs. `api`: whether the command needs the base of the API, can use it, or ignores it. */
+/**
+ * All that a token needs. `api`: whether the command needs the base of the API, can use it, or ignores it. `asks`: a
+ * person is asked for what is missing. Otherwise that is only so for the secret.
+ */
 export const read = (
   given: Flags,
-  api: "required" | "optional" | "ignored" = "ignored"
+  api: "required" | "optional" | "ignored" = "ignored",
+  asks = false
 ): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const needsApi = api === "required"
-    const known = yield* variables.read(given)
-    const find = ({ flag, variable }: Exclude<Source, typeof sources.clientSecret>) => {
-      const value = given[flag]
-      if (value !== undefined) return { name: `--${flag}`, value, origin: `--${flag}`, isImplicit: false }
-      const found = known.find(variable)
-      return found === undefined ? undefined : { ...found, name: variable }
-    }
-    const [authUrl, clientId, apiUrl] = [find(sources.authUrl), find(sources.clientId), find(sources.apiUrl)]
-    const cacheDir = find(sources.cacheDir)
+    const known = yield* variables.read(given, !asks)
+    const host = yield* Host
+    const { pathOf } = host
+    const prompts = asks && isAttended(host) ? yield* Effect.promise(() => import("./ask.js")) : undefined
+    const find = ({ flag, variable }: Exclude<Source, typeof sources.clientSecret>, prompt = "", isOptional = false) =>
+      Effect.gen(function*() {
+        const found = known.find(variable)
+        const value = given[flag]
+        if (value !== undefined) return { name: `--${flag}`, value, origin: `--${flag}`, isImplicit: false }
+        if (found !== undefined || prompts === undefined || prompt === "") return found && { ...found, name: variable }
+        const typed = yield* prompts.ask(`${prompt}: `, { isOptional })
+        return typed === "" ? undefined : { name: `--${flag}`, value: typed, origin: "the prompt", isImplicit: false }
+      })
+    const authUrl = yield* find(sources.authUrl, "URL of the token service")
+    const apiUrl = yield* find(sources.apiUrl, "URL of the API, if it is known", true)
+    const clientId = yield* find(sources.clientId, "Client id")
+    const cacheDir = yield* find(sources.cacheDir)
     const secret = yield* secrets.locate(given["secret-file"], known)
     if (authUrl === undefined || clientId === undefined || secret === undefined || (needsApi && apiUrl === undefined)) {
       const needed = { authUrl, clientId, ...(needsApi ? { apiUrl } : {}), clientSecret: secret }
       const missing = Object.entries(sources).filter(([option]) =>
         option in needed && !needed[option as keyof typeof needed]
       )
-      return yield* isMissing(missing.map(([, source]) => source), known.place)
+      return yield* isMissing(missing.map(([, source]) => source), known)
     }
     const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
@@ -74,12 +88,14 @@ export const read = (
     const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
     const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
     const clientSecret = yield* secret.read
+    const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : pathOf(cacheDir.value)
     return {
       authUrl: authUrl.value,
       apiUrl: apiUrl?.value,
       credentials: yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain),
       cacheDir: cacheDir?.value,
-      store: yield* Effect.provide(FileTokenStore.make({ folder: cacheDir?.value }), NodePath.layer),
+      folder,
+      store: yield* Effect.provide(FileTokenStore.make({ folder }), NodePath.layer),
       allowInsecure: given["allow-insecure"],
       verbose: given.verbose,
       profile: known.profile,
@@ -100,11 +116,12 @@ const originsOf = (found: ReadonlyArray<{ readonly name: string; readonly origin
   }).join("; ")
 }
 
-const isMissing = (missing: ReadonlyArray<Source>, place: string): Fault => {
+const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: variables.Variables): Fault => {
+  const hint = profile === undefined ? " To try without a service, run store-api emulator." : ""
   const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
   const flags = listed(missing.map(({ flag }) => `--${flag}`))
   return configuration(
-    `${listed(missing.map(({ variable }) => variable))} ${verb} not set. Set ${them} ${place}, or use ${flags}.`
+    `${listed(missing.map(({ variable }) => variable))} ${verb} not set. Set ${them} ${place}, or use ${flags}.${hint}`
   )
 }
 

@@ -17,10 +17,13 @@ export const storeTimeout = "5 seconds"
  * A source that shares tokens with other runs. A slow home folder does not cause a request, nor does a token of which
  * little is left: the run itself waits for another one then.
  */
-export const shared = ({ authUrl, credentials, explain }: Settings) =>
-  Effect.mapError(
-    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout, leeway: 0 }),
-    explain
+export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
+  SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout, leeway: 0 }).pipe(
+    Effect.mapBoth({
+      onFailure: explain,
+      onSuccess: ({ acquire }) =>
+        TokenSource.make((replacing) => Effect.annotateLogs(acquire(replacing), "folder", folder))
+    })
   )
 
 /** Callers do not see it. */

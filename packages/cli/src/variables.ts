@@ -1,10 +1,9 @@
 /** Variables: of the environment and a file, or of a profile alone. */
-import { stat } from "node:fs"
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import { configuration, type Fault, usage } from "./Fault.js"
-import type * as flags from "./flags.js"
+import * as flags from "./flags.js"
 import { Host } from "./Host.js"
 
 export const cacheVariable = "STORE_API_TOKEN_FOLDER"
@@ -24,23 +23,41 @@ export interface Variables {
   readonly profile: string | undefined
 }
 
-type Given = Pick<flags.Values<typeof flags.common>, "dotenv" | "profile">
+type Given = flags.Values<typeof flags.common>
+
+/** Settings of a service. Where one of them is given, the default profile is not used. */
+const service = ["STORE_API_AUTH_URL", "STORE_API_URL", "STORE_API_CLIENT_ID", flags.secretVariable]
 
 /** A profile is not mixed with the environment: the secret of one service never goes to the address of another. */
-export const read = (given: Given): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
+export const read = (given: Given, hasDefault = true): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const inEnvironment = finder((yield* Host).process.env, "the environment")
-    const name = given.profile ?? inEnvironment("STORE_API_PROFILE")?.value
-    if (name === undefined) return yield* ofEnvironment(given.dotenv)
+    const chosen = given.profile ?? inEnvironment("STORE_API_PROFILE")?.value
     const by = given.profile === undefined ? "STORE_API_PROFILE" : "--profile"
+    if (chosen === undefined) {
+      const others = yield* ofEnvironment(given.dotenv)
+      const isGiven = flags.service.some((flag) => given[flag] !== undefined) ||
+        service.some((name) => others.find(name) !== undefined)
+      if (isGiven || !hasDefault) return others
+      const { defaultName } = yield* profiles
+      const name = yield* defaultName
+      return name === undefined ? others : yield* ofProfile(name, "The default profile", inEnvironment)
+    }
     if (given.dotenv !== undefined) return yield* usage(`Use either --dotenv or ${by}: a profile has its own file.`)
-    const profile = yield* Effect.promise(() => import("./profile.js"))
-    const { path, values } = yield* profile.read(name, by)
+    return yield* ofProfile(chosen, by, inEnvironment)
+  })
+
+const profiles = Effect.promise(() => import("./profile.js"))
+
+const ofProfile = (name: string, by: string, inEnvironment: Variables["find"]) =>
+  Effect.gen(function*() {
+    const { read } = yield* profiles
+    const { path, values } = yield* read(name, by)
     const find = finder(values, `the profile ${name}`)
     return {
       profile: name,
       place: `in the profile ${name} (${path})`,
-      find: (variable) => find(variable) ?? (variable === cacheVariable ? inEnvironment(variable) : undefined)
+      find: (variable: string) => find(variable) ?? (variable === cacheVariable ? inEnvironment(variable) : undefined)
     }
   })
 
@@ -53,13 +70,7 @@ const finder =
 
 /** A `.env` that was not named may be a folder, or a pipe without a writer. */
 const ifFile = (fs: FileSystem.FileSystem, path: string) =>
-  Effect.if(isFile(path), { onTrue: () => fs.readFileString(path), onFalse: () => Effect.succeed("") })
-
-/** As big integers: after a plain `stat` of a pipe, Node 20 resolves links by its numbers and finds no module. */
-const isFile = (path: string): Effect.Effect<boolean> =>
-  Effect.async((resume) => {
-    stat(path, { bigint: true }, (error, info) => resume(Effect.succeed(error === null && info.isFile())))
-  })
+  Effect.flatMap(fs.stat(path), ({ type }) => type === "File" ? fs.readFileString(path) : Effect.succeed(""))
 
 /** Read by Node, which takes a `$` in a value as it is. */
 const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
@@ -75,7 +86,7 @@ const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault
     const inFile = finder(text === "" ? {} : parseEnv(text), origin, file === undefined)
     return {
       find: (name) => inEnvironment(name) ?? inFile(name),
-      place: "in the environment or in .env",
+      place: "with store-api profile add, in the environment or in .env",
       profile: undefined
     }
   })

@@ -1,10 +1,11 @@
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type Emulator, Fault } from "@store-api/emulator"
+import { type Emulator, Fault, Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect, Fiber, TestClock, TestServices } from "effect"
+import { version } from "../src/Host.js"
 import { frozenAt, onTerminal, prints, refuses, run, start, started, startedWith } from "./support/cli.js"
 import { tokenRequests, type User, withEnv } from "./support/cli.js"
 import { endless, serving, tooMuch } from "./support/servers.js"
@@ -49,6 +50,10 @@ describe("store-api call", () => {
     const [call = assert.fail("no call")] = yield* apiCalls(emulator)
     if (body === undefined) assert.notProperty(call.headers, "content-type")
     for (const [name, value] of Object.entries(headers)) assert.strictEqual(call.headers[name], value)
+    for (const { headers } of yield* emulator.requests) {
+      assert.strictEqual(headers["user-agent"], `store-api/${version()}`)
+      assert.doesNotHaveAnyKeys(headers, ["b3", "traceparent", "tracestate"])
+    }
   })
 
   test.live("streams both ways: each part arrives while the next is not there yet", function*() {
@@ -83,40 +88,75 @@ describe("store-api call", () => {
     yield* beyond(tooMuch)
   })
 
-  test.live("on a terminal indents JSON without changing its values, and ends the last line of other bodies", function*() {
+  const object =
+    `{"id":12345678901234567890,"price":1.50,"text":"a, {\\"b\\"}: [c]","empty":[ ],"items":[{"n":null},2]}`
+  const indented = [
+    ...["{", "  \"id\": 12345678901234567890,", "  \"price\": 1.50,", "  \"text\": \"a, {\\\"b\\\"}: [c]\","],
+    ...["  \"empty\": [],", "  \"items\": [", "    {", "      \"n\": null", "    },", "    2", "  ]", "}", ""]
+  ]
+  const refusal = "store-api: The body is not text, and a terminal cannot show it. Use --output FILE, or a pipe."
+
+  test.live.each<[what: string, type: string, body: string | Buffer, screen: string, code?: number]>([
+    ["JSON is indented without a change of its values", "application/problem+json", object, indented.join("\r\n")],
+    ["the last line is ended", "text/plain", "plain", "plain\r\n"],
+    [
+      "controls and reversals of text are shown",
+      "",
+      "\u001b]0;t\u0007\r\n\u009b2J\u202e",
+      "^[]0;t^G\r\n<U+009b>2J<U+202e>\r\n"
+    ],
+    ["so they are in JSON", "application/json", "[\"\u001b[2J\u202e\"]", "[\"^[[2J<U+202e>\"]\r\n"],
+    ["a charset is read", "text/plain; charset=iso-8859-1", Buffer.from("caf\u00e9", "latin1"), "caf\u00e9\r\n"],
+    ["an unknown charset counts as UTF-8", "text/plain; charset=none", "caf\u00e9", "caf\u00e9\r\n"],
+    ["zeros are refused", "text/plain", "a\0b", `${refusal}\r\n`, 8],
+    ["other bytes are refused", "image/png", Buffer.of(0x89, 0x50), `${refusal}\r\n`, 8]
+  ])("on a terminal, %s; a pipe and a file get each byte", function*([, type, body, screen, code = 0]) {
     const { user } = yield* started
-    const json =
-      `{"id":12345678901234567890,"price":1.50,"text":"a, {\\"b\\"}: [c]","empty":[ ],"items":[{"n":null},2]}`
-    const url = yield* serving((request, response) => {
-      const [type, body] = request.url === "/json" ? ["application/problem+json", json] : ["text/plain", "plain"]
-      response.setHeader("Content-Type", type).end(body)
-    })
-    const pretty = yield* onTerminal(at(user, url), ["call", "/json"])
-    deepStrictEqual(pretty.screen.split("\r\n"), [
-      "{",
-      "  \"id\": 12345678901234567890,",
-      "  \"price\": 1.50,",
-      "  \"text\": \"a, {\\\"b\\\"}: [c]\",",
-      "  \"empty\": [],",
-      ...["  \"items\": [", "    {", "      \"n\": null", "    },", "    2", "  ]", "}", ""]
-    ])
-    assert.strictEqual(yield* prints(at(user, url), "call /json"), json)
-    assert.strictEqual((yield* onTerminal(at(user, url), ["call", "/text"])).screen, "plain\r\n")
-    assert.strictEqual(yield* prints(at(user, url), "call /text"), "plain")
+    const url = yield* serving((_, response) => response.setHeader("Content-Type", type).end(body))
+    const shown = yield* onTerminal(withEnv(at(user, url), { NO_COLOR: "1" }), ["call", "/"])
+    deepStrictEqual([shown.code, shown.screen], [code, screen])
+    assert.strictEqual(yield* prints(at(user, url), "call /"), body.toString())
+    yield* prints(at(user, url), "call / -o body")
+    deepStrictEqual(readFileSync(join(user.cwd, "body")), Buffer.from(body))
+  })
+
+  test.live("--output names a file that cannot be written", function*() {
+    yield* refuses((yield* started).user, "call / -o .", 8, "Cannot write ., the file of --output.")
   })
 })
 
 describe("store-api call exits", () => {
-  test.live.each([[399, 0, ""], [400, 7, "400 Bad Request"], [404, 7, "404 Not Found"]] as const)(
-    "for status %i with --fail with code %i; the body is printed in any case",
-    function*([status, code, name]) {
+  test.live.each([[399, 0, 0, ""], [400, 1, 7, "400 Bad Request"], [404, 1, 7, "404 Not Found"]] as const)(
+    "for status %i with code %i, and with --fail with %i; the body is printed in any case",
+    function*([status, plain, failing, name]) {
       const body = "{\"message\":\"no such order\"}"
-      const { user } = yield* startedWith({}, Fault.status(status, { on: "api", body, times: 2 }))
-      assert.strictEqual(yield* prints(user, "call /orders/7"), body)
-      const stderr = code === 0 ? "" : `store-api: The API responded with ${name}.\n`
-      deepStrictEqual(yield* run(user, ["call", "/orders/7", "-f"]), { code, stdout: body, stderr })
+      const { user } = yield* startedWith({}, Fault.status(status, { on: "api", body, times: 3 }))
+      const stderr = plain === 0 ? "" : `store-api: HTTP ${name}.\n`
+      deepStrictEqual(yield* run(user, ["call", "/orders/7"]), { code: plain, stdout: body, stderr })
+      deepStrictEqual(yield* run(user, ["call", "/orders/7", "-f"]), { code: failing, stdout: body, stderr })
+      deepStrictEqual(yield* run(user, "call /orders/7 --output seven".split(" ")), { code: plain, stdout: "", stderr })
+      assert.strictEqual(readFileSync(join(user.cwd, "seven"), "utf8"), body)
     }
   )
+
+  test.live.each<[Scenario.Name, line: string, code: number, sentence: string]>([
+    ["api/401-once", "call /", 0, ""],
+    ["api/401-once", "call / -d -", 1, "is replaced in the next run: a body from a file or standard input can be sent"],
+    [
+      "api/401-always",
+      "call /",
+      1,
+      "A new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL are"
+    ],
+    ["api/missing-scope", "call /", 1, "another token would not help: the client may not do this."],
+    ["api/401-always", "call / -H Authorization:own", 1, "HTTP 401 Unauthorized.\n"]
+  ])("after %s, %s with code %i, and says why no other token helped: %s", function*([name, line, code, sentence]) {
+    const { user } = yield* startedWith({}, Scenario.get(name))
+    const outcome = yield* run(user, line.split(" "))
+    assert.strictEqual(outcome.code, code)
+    assert.include(outcome.stderr, sentence)
+    assert.match(outcome.stderr, code === 0 ? /^$/ : /^store-api: HTTP 401 Unauthorized\.[^\n]*\n$/)
+  })
 
   test.live("with code 6 without a response, or with half of one", function*() {
     const { user } = yield* startedWith({}, Fault.reset("body", { on: "api" }))
@@ -219,19 +259,18 @@ describe("a token that was revoked", () => {
     assert.strictEqual(yield* tokenRequests(emulator), 2)
   })
 
-  test.live("always costs a loop of runs at most 20 token requests in 10 minutes", function*() {
+  test.live("always costs a loop of runs at most 16 token requests in 10 minutes", function*() {
     const { emulator, user } = yield* startedWith({}, Fault.status(401, { on: "api", times: Infinity }))
     const now = Date.now()
-    /** A run at each of these seconds, and the token requests so far: 8 in a minute, then 1 per minute. */
+    /** A run at each of these seconds, and the token requests so far: 6 at once, then 1 per minute. */
     const runs = [
-      ...[[0, 2], [0.9, 2], [1.1, 3], [3, 3], [3.2, 4], [7.1, 4], [7.3, 5], [15.2, 5], [15.4, 6], [31.3, 6]],
-      ...[[31.5, 7], [63.4, 7], [63.6, 8], [123.5, 8], [123.7, 9], [183.6, 9], [183.8, 10]],
-      // After the interval and a minute without a rejection, it is 1 second again.
-      ...[[303.9, 11], [304.8, 11], [305, 12]]
+      ...[[0, 2], [0, 4], [1, 6], [3, 6], [59, 6], [61, 7], [62, 7], [122, 8]],
+      ...[[540, 9], [540, 11], [541, 13], [542, 13], [599, 13], [601, 14]]
     ]
     for (const [seconds = 0, requests] of runs) {
-      const { code } = yield* frozenAt(now + seconds * 1000)(run(user, ["call", "/orders", "--fail"]))
+      const { code, stderr } = yield* frozenAt(now + seconds * 1000)(run(user, ["call", "/orders", "--fail"]))
       deepStrictEqual([seconds, code, yield* tokenRequests(emulator)], [seconds, 7, requests])
+      if (seconds === 59) assert.include(stderr, `after ${new Date(now + 60_000).toISOString()}.`)
     }
   })
 })

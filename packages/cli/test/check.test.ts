@@ -191,6 +191,18 @@ describe("store-api check names the cause", () => {
     yield* fails(wrong, [], [5, "TLS", /does not speak TLS/, /Check scheme and port/])
   })
 
+  test.live("a server with TLS behind an http URL", function*() {
+    const { emulator, user } = yield* started
+    const { emulator: { url } } = yield* startedWith({ tls: true })
+    const plain = url.replace("https:", "http:")
+    const remedy = (name: string) => new RegExp(`^The port speaks TLS: try https:// in ${name}\\.$`)
+    const token = [5, "token request", /no HTTP response/, remedy("STORE_API_AUTH_URL")] as const
+    yield* fails(withEnv(user, { STORE_API_AUTH_URL: plain }), [], token)
+    const api = [6, "API call", /no response/, remedy("STORE_API_URL")] as const
+    yield* fails(withEnv(user, { STORE_API_URL: plain }), ["/orders"], api)
+    assert.lengthOf(yield* emulator.tokens, 1)
+  })
+
   test.live.each([["ahead of", -1, /1 h 0 min ahead of/], ["behind", 1, /(59 min \d+ s|1 h 0 min) behind/]] as const)(
     "a clock that is an hour %s the server's",
     function*([, hours, said]) {
@@ -364,6 +376,7 @@ const handshakes: ReadonlyArray<Row> = [
 
 /** The step "API call". */
 const calls: ReadonlyArray<Row> = [
+  ["api/401-once", 0, /^the API responded with 200, after a 401 for the first token$/],
   ["api/401-always", 7, /^the API responded with 401$/, sameEnvironment],
   ["api/missing-scope", 7, /^the API responded with 401$/, /^The token is valid, but not for this\./],
   ["api/403", 7, /^the API responded with 403$/, /^The token is valid, but not for this\./],
@@ -382,6 +395,11 @@ const play = (emulator: Emulator.Service, step: string, [name, code, said, remed
     assert.match(cause?.remedy ?? "", remedy ?? /^$/, name)
     deepStrictEqual([outcome.code, outcome.failed], [code, code === 0 ? [] : [cause]], name)
     deepStrictEqual(yield* emulator.elsewhere.requests, [], name)
+    if (step === "API call" && name !== "api/redirect-307") {
+      yield* emulator.clearFaults
+      yield* emulator.fail(Scenario.get(name))
+      deepStrictEqual((yield* run(yield* userOf(emulator), ["call", path, "--fail"])).code, code, name)
+    }
     yield* emulator.clearFaults
   })
 

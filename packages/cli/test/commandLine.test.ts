@@ -29,6 +29,8 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ["call /orders#first", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
   ["check /#", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
   ["--profile books emulator", "--profile has no meaning for emulator. See store-api emulator --help."],
+  ["run", "Missing required argument 'command'. See store-api run --help."],
+  ["run --no-cach -- sh", "Unknown option '--no-cach'. Did you mean --no-cache? See store-api run --help."],
   ["--no-cache token", "Unknown option '--no-cache'. See store-api --help."],
   ["tokens", "Unknown command 'tokens'. Did you mean token? See store-api --help."],
   ["profile ad", "Unknown command 'ad'. Did you mean add? See store-api profile --help."],
@@ -55,8 +57,8 @@ describe("a line that cannot be used", () => {
 })
 
 const commands = [
-  ...["token", "call", "check", "status", "logout", "profile", "profile add", "profile list", "profile remove"],
-  ...["emulator", "completion"]
+  ...["token", "call", "check", "run", "status", "logout", "profile", "profile add", "profile use", "profile show"],
+  ...["profile list", "profile remove", "emulator", "completion"]
 ]
 
 const widest = (lines: ReadonlyArray<string>) => Math.max(...lines.map((line) => line.length))
@@ -101,8 +103,8 @@ describe("help", () => {
 /** `shells.slow.test.ts` drives the scripts in each shell. */
 describe("completion", () => {
   const offered: ReadonlyArray<readonly [words: ReadonlyArray<string>, offers: ReadonlyArray<string>]> = [
-    [["profile", ""], ["add", "list", "remove"]],
-    [["help", "profile", ""], ["add", "list", "remove"]],
+    [["profile", ""], ["add", "use", "show", "list", "remove"]],
+    [["help", "profile", ""], ["add", "use", "show", "list", "remove"]],
     [["token", "--profile", ""], ["books"]],
     [["token", "--profile", "=", "b"], ["books"]],
     [["token", "--profile=b"], ["--profile=books"]],
@@ -117,9 +119,14 @@ describe("completion", () => {
 
   test.live("offers commands, their flags, profiles, scenarios and formats, and leaves paths to the shell", function*() {
     const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
-    yield* run(user, "profile add books --auth-url https://auth.example --client-id me".split(" "))
-    const completed = (...words: ReadonlyArray<string>) =>
+    yield* run(user, "profile add books --auth-url https://auth.example --client-id me --no-verify".split(" "))
+    const rows = (...words: ReadonlyArray<string>) =>
       Effect.map(prints(user, ["__complete", ...words]), (text) => text.split("\n").slice(0, -1))
+    const completed = (...words: ReadonlyArray<string>) =>
+      Effect.map(rows(...words), (rows) => rows.map((row) => row.replace(/\t.*/, "")))
+    assert.include(yield* rows(""), "token\tPrint an access token for another program")
+    assert.include(yield* rows("call", "-"), "--fail\tExit with code 7 for a status of 400 or more")
+    assert.match((yield* rows("emulator", "--scenario", ""))[0] ?? "", /^[\w/-]+\t.+/)
     for (const [words, offers] of offered) deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
     assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])
     assert.include(yield* completed("--profile", "books", ""), "token")

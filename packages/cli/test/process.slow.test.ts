@@ -65,13 +65,13 @@ describe("pipes", { timeout: processTimeout }, () => {
     deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
   })
 
-  test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 1", function*() {
+  test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 8", function*() {
     const full = yield* runWith(yield* newUser({}), ["completion", "bash"], [
       "ignore",
       openSync("/dev/full", "w"),
       "pipe"
     ])
-    deepStrictEqual(full, [1, "store-api: Cannot write to stdout.\n"])
+    deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"])
   })
 
   test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
@@ -126,6 +126,35 @@ describe("signals", { timeout: processTimeout }, () => {
     const { code, stderr } = yield* running.end
     deepStrictEqual([code, stderr], [130, ""])
   })
+})
+
+describe("store-api run", { timeout: processTimeout }, () => {
+  test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], ["kill -KILL $$", 137]])(
+    "gives a program the token and the input; after %s it ends with code %i",
+    function*([program, code]) {
+      const { emulator, user } = yield* started
+      const line = ["run", "sh", "-c", `cat; echo $STORE_API_ACCESS_TOKEN; ${program}`]
+      const outcome = yield* runProcess(user, line, { ...shows, stdin: "input " })
+      deepStrictEqual(outcome, { code, stdout: `input ${yield* lastToken(emulator)}\n`, stderr: "" })
+    }
+  )
+
+  test.live("ends with code 127 if the program cannot be started", function*() {
+    const outcome = yield* runProcess((yield* started).user, ["run", "--", "./nothing"])
+    deepStrictEqual(outcome, { code: 127, stdout: "", stderr: "store-api: Cannot run ./nothing (ENOENT).\n" })
+  })
+
+  test.live.each(["SIGINT", "SIGTERM"] as const)(
+    "passes %s on, and the program decides when it ends",
+    function*(signal) {
+      const { user } = yield* started
+      const script = `trap 'echo ${signal}; exit 7' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`
+      const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
+      assert.isTrue(yield* running.shows(/ready/))
+      running.child.kill(signal)
+      deepStrictEqual(yield* running.end, { code: 7, stdout: `ready\n${signal}\n`, stderr: "" })
+    }
+  )
 })
 
 describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {

@@ -147,7 +147,8 @@ describe("settings", () => {
       "call /orders",
       3,
       "STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
-        "them in the environment or in .env, or use --auth-url, --client-id, --api-url and --secret-file."
+        "them with store-api profile add, in the environment or in .env, or use --auth-url, --client-id, --api-url " +
+        "and --secret-file. To try without a service, run store-api emulator."
     )
   })
 
@@ -267,7 +268,7 @@ describe("a profile", () => {
     for (const name of ["", "..", ".hidden", "../blue", "a/b", "a\\b", absolute, "caf\u00e9", "a\nb"]) {
       yield* refuses(withEnv(user, { STORE_API_PROFILE: name }), "token", 3, `STORE_API_PROFILE ${sentence}`)
     }
-    for (const name of ["", "../blue"]) yield* refuses(user, ["token", "--profile", name], 3, `--profile ${sentence}`)
+    for (const name of ["", "../blue"]) yield* refuses(user, ["token", "--profile", name], 2, `--profile ${sentence}`)
     const both = "Use either --dotenv or --profile: a profile has its own file."
     yield* refuses(user, "token --profile blue --dotenv .env", 2, both)
   })
@@ -280,10 +281,11 @@ describe("store-api profile", () => {
     const emulator = yield* Emulator.make({ clients: [{ clientId: "me", clientSecret: Redacted.make(secret) }] })
     const owner = { ...user, secrets: Effect.succeed([secret]) }
     const saved =
-      /^store-api: The profile mine is saved in .*mine\.env: (--[\w-]+; ){2}--secret-file from standard input\.\n$/
+      /^store-api: The profile mine is saved in .*mine\.env: (--[\w-]+; ){2}--secret-file from standard input\. The service issued a token\. It is the default\.\n$/
     const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
     yield* refuses(owner, line, 0, saved, `${secret}\n`)
-    yield* prints(owner, "token --profile mine")
+    yield* prints(owner, "token")
+    assert.lengthOf(yield* emulator.requests, 1)
     assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\nmine\n")
     Fs.writeFileSync(join(folder, "mine.env.part"), secret)
     deepStrictEqual((yield* run(user, ["profile", "remove", "mine"])).code, 0)
@@ -293,6 +295,53 @@ describe("store-api profile", () => {
     for (const name of ["blue", "green"]) yield* run(user, ["profile", "remove", name])
     yield* refuses(user, "profile list", 0, "No profile is saved.")
     deepStrictEqual(yield* blue.clients, [])
+  })
+
+  test.live("add asks on a terminal for what is missing; settings that get no token are not saved", function*() {
+    const { blue, folder, user } = yield* started
+    const addBy = (typed: string, ...args: ReadonlyArray<string>) =>
+      onTerminal(user, ["profile", "add", "mine", ...args], { typed, columns: 300 })
+    const wrong = yield* addBy(`${blue.url}\r\rblue\rx\bno\r`)
+    assert.strictEqual(wrong.code, 4)
+    assert.match(wrong.screen, /: check the client id and secret.* Nothing is saved; --no-verify saves it\./)
+    assert.isFalse(Fs.existsSync(join(folder, "mine.env")))
+    const asked =
+      `URL of the token service: ${blue.url}\r\nURL of the API, if it is known: \r\nClient id: blux\b \be\r\n` +
+      "Client secret (not shown): \r\n"
+    for (const [last, flag] of [[secret, "--force"], ["no", "--no-verify"]] as const) {
+      const { code, screen } = yield* addBy(`${blue.url}\r\rblux\be\r${last}\r`, flag)
+      deepStrictEqual([code, screen.startsWith(asked)], [0, true], screen)
+      yield* run(user, ["profile", "remove", "mine"])
+    }
+    const sentence = /^store-api: STORE_API_AUTH_URL, .* are not set\. Set them with store-api profile add/
+    yield* refuses(user, "profile add mine", 3, sentence)
+  })
+
+  test.live("use sets the default, for where no setting is given; show prints all but the secret", function*() {
+    const { blue, green, user, write } = yield* started
+    yield* refuses(user, "profile show", 2, "There is no default profile. Name a profile, or run profile use NAME.")
+    yield* refuses(user, "profile use red", 3, "There is no profile red. Known: blue and green.")
+    yield* refuses(user, "profile use blue", 0, "The profile blue is used where no other settings are given.")
+    const shown = /^profile {2}blue \(default\)\nfile {5}\/.*blue\.env\n/
+    const lines = [...blue.lines.slice(0, 3), "STORE_API_CLIENT_SECRET=(not shown)"].sort()
+    for (const line of ["profile show", "profile show blue"]) {
+      const text = yield* prints(user, line)
+      assert.match(text, shown)
+      deepStrictEqual(text.trimEnd().split("\n").slice(2), lines)
+    }
+    assert.notInclude(yield* prints(user, "profile show green"), "default")
+    assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
+    assert.strictEqual(clientOf(yield* prints(having(user, green.lines), "call /orders")), "green")
+    write(".env", green.lines)
+    assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
+    write(".env", "")
+    for (
+      const flag of ["--client-id blue", `--auth-url ${green.url}`, "--api-url http://127.0.0.1:9", "--dotenv .env"]
+    ) {
+      yield* refuses(user, `call /orders ${flag}`, 3, / not set\. /)
+    }
+    yield* run(user, ["profile", "remove", "blue"])
+    yield* refuses(user, "call /orders", 3, /STORE_API_AUTH_URL, .* are not set/)
   })
 
   test.live("add replaces a profile only with --force, and writes a file for this user alone", function*() {
@@ -306,14 +355,14 @@ describe("store-api profile", () => {
     deepStrictEqual((yield* run(owner, ["profile", "add", "blue", "--force"])).code, 0)
     assert.strictEqual(Fs.statSync(file).mode & 0o777, 0o600)
     assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "green")
-    deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 3)
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env"])
+    deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 2)
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "default", "green.env"])
     // A file that cannot replace the other leaves no copy of the secret.
     const nest = join(folder, "nest.env")
     Fs.mkdirSync(join(nest, "egg"), { recursive: true })
     yield* refuses(owner, "profile add nest --force", 3, `Cannot write ${nest}.`)
     yield* refuses(owner, "profile remove nest", 3, `Cannot remove ${nest}.`)
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "default", "green.env", "nest.env"])
   })
 
   test.live("add saves the folder of the cache, and no URL that cannot be used", function*() {
@@ -327,7 +376,7 @@ describe("store-api profile", () => {
       const [flag = ""] = given.split(" ")
       yield* refuses(owner, `profile add wrong ${given}`, 3, new RegExp(`^store-api: ${flag} (must|is) .*\\n$`))
     }
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "mine.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "default", "green.env", "mine.env"])
   })
 })
 

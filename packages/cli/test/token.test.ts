@@ -79,7 +79,8 @@ describe("store-api token", () => {
     writeFileSync(folder, "")
     const { code, stderr, stdout } = yield* run(user, ["token", "--cache-dir", folder], { shows: true })
     deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
-    assert.match(stderr, /^store-api: warn: The token store failed; .*operation=get.*\n$/)
+    assert.match(stderr, /^store-api: warn: The token store failed; [\w ]+ \(.*operation: get.*\)\n$/)
+    assert.include(stderr, `folder: ${folder}`)
   })
 })
 
@@ -104,9 +105,11 @@ describe("the prompt for the secret", () => {
 
   test.live("is not shown where no terminal is, nor on a terminal when CI is set", function*() {
     const { user } = yield* startedWithoutSecret
-    const sentence = "STORE_API_CLIENT_SECRET is not set. Set it in the environment or in .env, or use --secret-file."
+    const sentence =
+      "STORE_API_CLIENT_SECRET is not set. Set it with store-api profile add, in the environment or in " +
+      ".env, or use --secret-file. To try without a service, run store-api emulator."
     yield* refuses(user, "token", 3, sentence)
-    const { code, screen } = yield* onTerminal(withEnv(user, { CI: "true" }), ["status"])
+    const { code, screen } = yield* onTerminal(withEnv(user, { CI: "true" }), ["status"], { columns: 300 })
     deepStrictEqual([code, screen], [3, `store-api: ${sentence}\r\n`])
   })
 })
@@ -313,12 +316,14 @@ describe("runs at different times", () => {
     const { emulator, user } = yield* startedWith({}, retryAfter(900))
     const momentIn = (stderr: string) => Date.parse(/Retry after (.*Z)/.exec(stderr)?.[1] ?? "")
     const first = yield* refuses(user, "token", 5, /^store-api: The token endpoint .*429.* Retry after \d{4}-.*Z\.\n$/)
-    const sentence = /^store-api: No token request before \d{4}-.*Z: the last one failed\. .*\n.*429/
+    const sentence = /^store-api: The last token request failed; the next is sent after \d{4}-.*Z, .*\n.*429/
     for (const line of ["token", "call /orders", "token"]) {
       const later = yield* refuses(user, line, 5, sentence)
       // The moment is the end of the Retry-After, whichever run names it.
       assert.approximately(momentIn(later), momentIn(first), 1500)
     }
+    const { screen } = yield* onTerminal(user, ["token"], { columns: 300 })
+    assert.match(screen, /the next is sent in 1[45] min \d+ s, or [^]* Retry in 1[45] min \d+ s\./)
     assert.strictEqual(yield* tokenRequests(emulator), 1)
     const others = [withEnv(user, wrongSecret), withEnv(user, { STORE_API_CLIENT_ID: "another" })]
     for (const other of others) yield* refuses(other, "token", 5, /^store-api: The token endpoint/)

@@ -1,6 +1,6 @@
 /**
  * An `HttpClient` that adds the access token to every request, and sends it only to trusted origins. After a 401 it
- * acquires another token and repeats the request once.
+ * acquires another token and repeats the request.
  *
  * @since 1.0.0
  */
@@ -53,7 +53,7 @@ export interface Options {
     /** Returns the header value for a token. It must be printable ASCII. Default `Bearer <token>`. */
     readonly format?: ((accessToken: string) => string) | undefined
   } | undefined
-  /** Whether a request is repeated once after a 401. Default `true`. `RetryUnauthorized` overrides it for a request. */
+  /** Whether a request is repeated after a 401. Default `true`. `RetryUnauthorized` overrides it for a request. */
   readonly retryUnauthorized?: boolean | undefined
 }
 
@@ -128,6 +128,9 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * receive the response to the repeated request, whatever it is. If that is a 401 too, the client invalidates its token
  * as well. If no other token can be acquired, the request fails with the error of that acquisition, as the next request
  * would.
+ *
+ * If the repeat gets a 401 for a token that was acquired before the first 401 arrived, the request is repeated once
+ * more: processes that share tokens may have two, and both may have been revoked.
  *
  * You receive the first 401, with its body unread, if
  * - the body of the request cannot be sent again, because it is a stream or raw,

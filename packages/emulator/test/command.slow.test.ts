@@ -13,11 +13,13 @@ const cwd = fileURLToPath(new URL("..", import.meta.url))
 const { resolve } = createRequire(import.meta.url)
 const bin = "bin/store-api-emulator.js"
 
-// The command is the file in bin/, which runs the build of these sources.
+// The command is the file in bin/, which runs the bundle of these sources.
 beforeAll(() => {
-  const build = [resolve("typescript/bin/tsc"), "-b", "tsconfig.src.json"]
-  const built = spawnSync(process.execPath, build, { cwd, encoding: "utf8" })
-  assert.strictEqual(built.status, 0, built.stdout)
+  const compile = [resolve("typescript/bin/tsc"), "-b", "tsconfig.src.json"]
+  for (const args of [compile, ["../../tools/release/bundle.mjs", "."]]) {
+    const built = spawnSync(process.execPath, args, { cwd, encoding: "utf8" })
+    assert.strictEqual(built.status, 0, built.stdout + built.stderr)
+  }
 }, 120_000)
 
 const userSecret = "canary-of-a-user+/="

@@ -7,18 +7,22 @@ import { Error as PlatformError, type FileSystem } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
+import { rules } from "@store-api/core/TokenStoreContract"
 import { FileTokenStore } from "@store-api/platform-node"
 import { withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
-import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, TestClock } from "effect"
+import type { Layer } from "effect"
+import { Clock, ConfigProvider, Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { age, atEachStep, beforeEachStep, newFolder, own, pathsIn, started, stillWorks } from "./support/tokenFolder.js"
 import { storeOver } from "./support/tokenFolder.js"
 
-tokenStoreContract(
-  "FileTokenStore",
-  Layer.unwrapScoped(Effect.map(newFolder, (folder) => FileTokenStore.layer({ folder })))
-)
+describe("FileTokenStore fulfils the contract", () => {
+  for (const { check, rule } of rules) {
+    test.live(rule, function*() {
+      yield* Effect.provide(check, FileTokenStore.layer({ folder: yield* newFolder }))
+    })
+  }
+})
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 

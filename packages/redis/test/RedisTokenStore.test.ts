@@ -2,16 +2,20 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import * as redis from "@redis/client"
 import { TokenStore } from "@store-api/core"
+import { rules } from "@store-api/core/TokenStoreContract"
 import { RedisTokenStore } from "@store-api/redis"
 import { isLeftOut, sharedRedis, works } from "@store-api/testing/redisServers"
 import { renderings } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
 import { Config, ConfigProvider, Effect, Layer, Option, Redacted, type Scope } from "effect"
 
-describe.skipIf(isLeftOut)("RedisTokenStore", () => {
-  const store = Effect.map(sharedRedis(), ({ url }) => RedisTokenStore.layer({ url: Redacted.make(url) }))
-  tokenStoreContract("RedisTokenStore", Layer.unwrapEffect(store))
+describe.skipIf(isLeftOut)("RedisTokenStore fulfils the contract", () => {
+  const redis = sharedRedis()
+  for (const { check, rule } of rules) {
+    test.live(rule, function*() {
+      yield* Effect.provide(check, RedisTokenStore.layer({ url: Redacted.make((yield* redis).url) }))
+    })
+  }
 })
 
 const made = (url: string, prefix?: string) => RedisTokenStore.make({ url: Redacted.make(url), prefix })

@@ -174,16 +174,20 @@ describe.runIf(canMakeCertificates)("several servers that no client can use", ()
     ["rediss+sentinel://127.0.0.1:PORT/name", "DEPTH_ZERO_SELF_SIGNED_CERT"],
     ["redis+cluster://127.0.0.1:1", "ECONNREFUSED"],
     ["redis+sentinel://127.0.0.1:1/name", "ECONNREFUSED"]
-  ])("the reason of each attempt is reported, while the command is tried again: %s, %s", function*([url, reason]) {
+  ])("the reason is reported before the first attempt and after each one: %s, %s", function*([url, reason]) {
     const { port } = yield* listen(createServer(yield* selfSigned()))
     const reasons: Array<string> = []
     yield* onVirtualTime((virtual) =>
       Effect.gen(function*() {
         const store = yield* RedisTokenStore.make({ url: Redacted.make(url.replace("PORT", String(port))) })
+        // Now the first attempt replaces the client, which has no error yet.
+        yield* virtual.advance("2 seconds")
         yield* store.get("key").pipe(
           Effect.provideService(TokenStore.FailedAttempt, (reason) => void reasons.push(reason)),
           Effect.forkScoped
         )
+        yield* Effect.yieldNow()
+        assert.lengthOf(reasons, 1)
         const isReported = Effect.sync(() => reasons.length >= 3)
         yield* until("three attempts have failed", Effect.zipRight(virtual.advance("10 millis"), isReported))
       })

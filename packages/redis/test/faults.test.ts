@@ -25,6 +25,9 @@ interface Row {
 /** Redis already uses more than 1 byte, and by default it evicts nothing. */
 const memory = (bytes: string) => ({ command }: RedisServer) => command("CONFIG", "SET", "maxmemory", bytes)
 
+const replicas = (count: string) => ({ command }: RedisServer) =>
+  command("CONFIG", "SET", "min-replicas-to-write", count)
+
 const replicaOf = (...primary: ReadonlyArray<string>) => ({ command }: RedisServer) => command("REPLICAOF", ...primary)
 
 const when = "from the start" as const
@@ -60,6 +63,7 @@ const faults: ReadonlyArray<Row> = [
     when
   },
   { name: "is full", reason: "OOM", fault: memory("1"), end: memory("0") },
+  { name: "lacks a replica", reason: "NOREPLICAS", fault: replicas("1"), end: replicas("0") },
   // No server listens on port 1.
   { name: "is a replica", reason: "READONLY", fault: replicaOf("127.0.0.1", "1"), end: replicaOf("NO", "ONE") }
 ]

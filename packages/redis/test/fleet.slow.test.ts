@@ -159,6 +159,17 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
     const strangers = yield* fleet(1, { ...settings, storeUrl: servers.url.replace("password", "an-invented-other") })
     yield* sharesOne(strangers, tokenRequests)
     yield* warnedOf(strangers, "WRONGPASS")
+    // This process does not trust the authority. No server listens on port 1.
+    for (
+      const [storeUrl, reason] of [
+        [servers.url, "DEPTH_ZERO_SELF_SIGNED_CERT"],
+        [servers.url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED"]
+      ] as const
+    ) {
+      const excluded = yield* inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
+      yield* tokens(excluded)
+      yield* warnedOf(excluded, reason)
+    }
   })
 
   test.live("a server with a trusted certificate for another host is not used: each process acquires a token and warns", function*() {

@@ -56,6 +56,23 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
     yield* warnedOf(members)
   })
 
+  test.live("two tokens, of which Redis has one, are revoked at once: one token request, no call fails", function*() {
+    const { requests, revoke, tokenRequests, settings } = yield* shop()
+    const redis = yield* emptyRedis
+    const half = share(inProcess, size / 2, redis, settings)
+    const first = yield* half
+    yield* tokens(first)
+    // As a failover to a replica that has not received the token.
+    yield* redis.command("FLUSHALL")
+    const members = first.concat(yield* half)
+    deepStrictEqual([yield* tokens(members), yield* tokenRequests, yield* revoke()], [2, 2, 2])
+    // Several calls of each member at once.
+    const statuses = yield* Effect.all(Effect.replicate(all(members, ({ call }) => call), 5), { concurrency: 5 })
+    deepStrictEqual([new Set(statuses.flat()), yield* tokenRequests], [new Set([200]), 3])
+    assert.isAbove((yield* requests).filter(isRefused).length, 5 * size, "some calls get a 401 for both tokens")
+    yield* warnedOf(members)
+  })
+
   // A member renews when at most a quarter of the token's lifetime remains. Members that acquire a token each do so
   // at almost the same time.
   test.live("calls continue for several lifetimes: one token request per lifetime, no call fails", function*() {

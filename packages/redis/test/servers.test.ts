@@ -1,4 +1,4 @@
-/** A store on each kind of servers, as a user with the rights that docs/guides/redis.md recommends. */
+/** A store on each kind of servers, as a user with the rights that docs/guides/several-instances.md recommends. */
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
@@ -80,7 +80,7 @@ describe.skipIf(isLeftOut)("a store behind sentinels without users", () => {
   })
 })
 
-describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", () => {
+describe.skipIf(isLeftOut)("the rights that docs/guides/several-instances.md recommends", () => {
   const emptyRedis = sharedRedis()
 
   /** Creates a user with these rights. Returns a client of the administrator, and the URL for the user. */

@@ -4,13 +4,13 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
+import { rules } from "@store-api/core/TokenStoreContract"
 import { SqlTokenStore } from "@store-api/sql"
 import { shared } from "@store-api/testing/loopback"
 import { until } from "@store-api/testing/network"
 import { works } from "@store-api/testing/redisServers"
 import { renderings } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
 import { Context, Deferred, Effect, Fiber, Layer, Option, Tracer } from "effect"
 import { clientAt } from "./support/clients.js"
 import { available, type Database, database } from "./support/servers.js"
@@ -41,10 +41,17 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
   const running = shared(database(kind))
   const own = Effect.flatMap(running, ({ url }) => lazily(url))
 
-  const layer = Effect.map(running, ({ url }) => Layer.provide(SqlTokenStore.layer(), clientAt(url)))
-  tokenStoreContract(`SqlTokenStore.layer on ${kind}`, Layer.unwrapEffect(layer))
-  const layerLazy = Effect.map(running, ({ url }) => SqlTokenStore.layerLazy(clientAt(url), { table: "own_table" }))
-  tokenStoreContract(`SqlTokenStore.layerLazy on ${kind}`, Layer.unwrapEffect(layerLazy))
+  describe.each(["layer", "layerLazy"] as const)("%s fulfils the contract", (name) => {
+    for (const { check, rule } of rules) {
+      test.live(rule, function*() {
+        const client = clientAt((yield* running).url)
+        const store = name === "layer"
+          ? Layer.provide(SqlTokenStore.layer(), client)
+          : SqlTokenStore.layerLazy(client, { table: "own_table" })
+        yield* Effect.provide(check, store)
+      })
+    }
+  })
 
   test.live("no statement takes part in a transaction of the caller, on its database or another one", function*() {
     const [{ url }, elsewhere] = yield* Effect.all([running, database("sqlite")])

@@ -13,8 +13,8 @@ const inProcess = Fleet.providers((url) => SqlTokenStore.layerLazy(clientAt(url)
 
 const limit = 60_000
 
-describe.each(available)("six providers in one process and %s", { timeout: limit }, (kind) => {
-  test.live("calls continue for several lifetimes: one token request per lifetime, no call fails", function*() {
+describe.each(available)("a fleet in one process, and %s", { timeout: limit }, (kind) => {
+  test.live("six providers call for several lifetimes: one token request per lifetime, no call fails", function*() {
     const store = yield* database(kind)
     const held = yield* Fleet.lifetimes((settings) => Fleet.share(inProcess, 6, store, settings), 4)
     Fleet.allSucceed(held.outcomes)

@@ -179,9 +179,9 @@ export interface Options {
 
 export type Start<A extends Servers = Topology> = (options?: Options) => Effect.Effect<A, never, Scope.Scope>
 
-/** The users that docs/guides/redis.md recommends, as in the configuration of a server. */
+/** The users that docs/guides/several-instances.md recommends, as in the configuration of a server. */
 export const documented = (right: string): ReadonlyArray<string> => {
-  const page = readFileSync(new URL("../../../docs/guides/redis.md", import.meta.url), "utf8")
+  const page = readFileSync(new URL("../../../docs/guides/several-instances.md", import.meta.url), "utf8")
   const user = page.split("\n").find((line) => line.startsWith("user store-api ") && line.includes(right))
   assert(user !== undefined, right)
   return user.split(" ").slice(1)

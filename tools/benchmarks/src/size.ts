@@ -1,4 +1,5 @@
 /** The size of our code in an application: bundled, minified and gzipped, without the peers. */
+import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
@@ -42,10 +43,19 @@ const limits = [
   ["whole core", 19_450, `export * from "${core}"`]
 ] as const
 
-/** `npm run size`: compares the sizes of typical imports with their limits. */
+/** The bundles of the commands, with all that they need. */
+const commands = [["cli/dist/store-api.mjs", 400_000], ["emulator/dist/store-api-emulator.mjs", 160_000]] as const
+
+/** `npm run size`: compares the sizes of typical imports and of the commands with their limits. */
 export const checkSizes = async (): Promise<void> => {
-  for (const [what, limit, code] of limits) {
-    const { gzipped } = await measureSize(code)
+  const imports = await Promise.all(
+    limits.map(async ([what, limit, code]) => [what, limit, (await measureSize(code)).gzipped] as const)
+  )
+  const bundles = commands.map(([path, limit]) => {
+    const file = readFileSync(new URL(`../../../packages/${path}`, import.meta.url))
+    return [path, limit, gzipSync(file, { level: 9 }).length] as const
+  })
+  for (const [what, limit, gzipped] of [...imports, ...bundles]) {
     process.stdout.write(`${what}: ${gzipped} bytes of at most ${limit}${gzipped <= limit ? "" : ": TOO LARGE"}\n`)
     if (!(gzipped <= limit)) process.exitCode = 1
   }

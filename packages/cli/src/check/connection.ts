@@ -6,6 +6,7 @@ import * as Net from "node:net"
 import * as Tls from "node:tls"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { exitCodes } from "../Fault.js"
 import { portOf, type Proxy } from "./proxy.js"
 import { codeOf, type Failed, failed, inTime } from "./Step.js"
 
@@ -124,6 +125,15 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   )
 }
 
+/** The remedy for a request without a response if the port of an http URL speaks TLS, with any certificate. */
+export const tlsRemedy = (url: URL, setting: string): Effect.Effect<string | undefined> =>
+  url.protocol !== "http:" ? Effect.succeed(undefined) : connect(url, setting).pipe(
+    Effect.flatMap(({ socket }) => handshake(socket, url, setting)),
+    Effect.match({ onFailure: ({ code }) => code === exitCodes.refused.code, onSuccess: () => true }),
+    Effect.map((speaksTls) => speaksTls ? `The port speaks TLS: try https:// in ${setting}.` : undefined),
+    Effect.scoped
+  )
+
 /** The handshake, with the authorities that Node trusts. */
 export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<string> => {
   const host = hostOf(url)
@@ -136,20 +146,16 @@ export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<s
 }
 
 const whyNoHandshake = (code: string, host: string, setting: string): Failed => {
-  const authority = "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
-  const certificates: ReadonlyArray<readonly [code: RegExp, what: string, remedy: string]> = [
-    [/^CERT_HAS_EXPIRED$/, "has expired", "Its owner must renew it, unless the system clock is wrong."],
-    [/^CERT_NOT_YET_VALID$/, "is not valid yet", "Check the system clock."],
-    [/^ERR_TLS_CERT_ALTNAME_INVALID$/, `is not valid for ${host}`, `Check the host in ${setting}.`],
-    [
-      /SELF_SIGNED_CERT|^CERT_SIGNATURE_FAILURE$|^UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)/,
-      "is from an authority that this machine does not trust",
-      authority
-    ],
+  const authority = "is from an authority that this machine does not trust"
+  const ofCompany = "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
+  const [, what, remedy] = ([
+    [/EXPIRED/, "has expired", "Its owner must renew it, unless the system clock is wrong."],
+    [/NOT_YET_VALID/, "is not valid yet", "Check the system clock."],
+    [/ALTNAME_INVALID/, `is not valid for ${host}`, `Check the host in ${setting}.`],
+    [/SELF_SIGNED|CERT_SIGNATURE|GET_ISSUER|VERIFY_LEAF/, authority, ofCompany],
     [/CERT/, "cannot be trusted", `Check ${setting} and the system clock.`]
-  ]
-  const certificate = certificates.find(([known]) => known.test(code))
-  if (certificate !== undefined) return failed("refused", `the certificate ${certificate[1]} (${code})`, certificate[2])
+  ] as const).find(([known]) => known.test(code)) ?? []
+  if (what !== undefined) return failed("refused", `the certificate ${what} (${code})`, remedy)
   return /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|EPROTO/.test(code)
     ? unavailable(`${host} does not speak TLS at this port (${code})`, `Check scheme and port in ${setting}.`)
     : unavailable(`the handshake failed (${code})`, `Check that ${setting} names a port that speaks TLS 1.2 or newer.`)

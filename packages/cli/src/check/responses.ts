@@ -2,22 +2,23 @@
 import * as HttpClient from "@effect/platform/HttpClient"
 import { isHttpClientError } from "@effect/platform/HttpClientError"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import type { AccessToken } from "@store-api/core/AccessToken"
+import { isAccessTokenError } from "@store-api/core/AccessTokenError"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as TokenSource from "@store-api/core/TokenSource"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import * as Ref from "effect/Ref"
-import { inWords } from "../commands/status.js"
 import { type Fault, type LibraryError, listed } from "../Fault.js"
 import { layerHttp } from "../http.js"
+import { inWords } from "../output.js"
 import type { Settings } from "../settings.js"
+import { tlsRemedy } from "./connection.js"
 import { Failed, failed, inTime } from "./Step.js"
 
 /** A response of the endpoint, as far as it helps to understand an error. */
@@ -31,23 +32,17 @@ interface Seen {
 }
 
 /** Every attempt in order; `undefined` for one without a response. */
-export type Attempts = Ref.Ref<ReadonlyArray<Seen | undefined>>
-
-export const noAttempts: Effect.Effect<Attempts> = Ref.make<ReadonlyArray<Seen | undefined>>([])
-
-export const lastResponse = (attempts: Attempts): Effect.Effect<Seen | undefined> =>
-  Effect.map(Ref.get(attempts), (all) => all.filter((seen) => seen !== undefined).at(-1))
+export type Attempts = Array<Seen | undefined>
 
 /** How the attempts before the last one ended, unless it ended in the same way. `error`: that of the last one. */
-export const earlierAttempts = (attempts: Attempts, error?: LibraryError): Effect.Effect<string> =>
-  Effect.map(Ref.get(attempts), (all) => {
-    const names = all.map((seen) =>
-      seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
-    )
-    const isWhole = error?._tag !== "TokenRequestError" && (all.at(-1)?.status ?? 400) < 400
-    const others = [...new Set(names.slice(0, -1))].filter((name) => isWhole || name !== names.at(-1))
-    return others.length === 0 ? "" : `, after ${listed(others)}`
-  })
+export const earlierAttempts = (attempts: Attempts, error?: LibraryError): string => {
+  const names = attempts.map((seen) =>
+    seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
+  )
+  const isWhole = error?._tag !== "TokenRequestError" && (attempts.at(-1)?.status ?? 400) < 400
+  const others = [...new Set(names.slice(0, -1))].filter((name) => isWhole || name !== names.at(-1))
+  return others.length === 0 ? "" : `, after ${listed(others)}`
+}
 
 /** Whether the library accepts these settings and the proxy of the environment. Nothing is sent. */
 export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
@@ -63,17 +58,22 @@ export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
 export const tokenRequest = ({ authUrl }: Settings): string =>
   `POST ${authUrl.replace(/\/+$/, "")}/v1/oauth/accesstoken`
 
-/** Acquires a token that is not cached. The provider adds the time of the next attempt to an error. */
-export const requestToken = (settings: Settings, attempts: Attempts): Effect.Effect<AccessToken, Failed> =>
-  TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials), deadline: "10 seconds" }).pipe(
-    Effect.flatMap((endpoint) => Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, endpoint)),
-    Effect.flatMap(({ get }) => get),
-    Effect.scoped,
-    Effect.provide(Layer.provide(recording(attempts), layerHttp(settings))),
+/** A token that is not cached, and its provider. The provider adds the time of the next attempt to an error. */
+export const requestToken = (settings: Settings, attempts: Attempts) =>
+  Effect.gen(function*() {
+    const http = yield* Layer.build(Layer.provide(recording(attempts), layerHttp(settings)))
+    const options = { ...settings, credentials: Effect.succeed(settings.credentials), deadline: "10 seconds" } as const
+    const endpoint = yield* Effect.provide(TokenEndpoint.make(options), http)
+    const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, endpoint)
+    return { provider, token: yield* provider.get }
+  }).pipe(
     Effect.catchAll((error) =>
       Effect.gen(function*() {
-        const { what, ...rest } = ofToken(error, (yield* Ref.get(attempts)).at(-1), settings)
-        return yield* new Failed({ ...rest, what: what + (yield* earlierAttempts(attempts, error)) })
+        const { code, remedy, what } = ofToken(error, attempts.at(-1), settings)
+        const isTransport = error._tag === "TokenRequestError" && error.reason === "Transport"
+        const other = isTransport ? tlsRemedy(new URL(settings.authUrl), settings.nameOf("authUrl")) : Effect.void
+        const earlier = earlierAttempts(attempts, error)
+        return yield* new Failed({ code, what: what + earlier, remedy: (yield* other) ?? remedy })
       })
     )
   )
@@ -84,8 +84,8 @@ const recording = (attempts: Attempts) =>
     Effect.map(
       HttpClient.HttpClient,
       HttpClient.transformResponse(Effect.onExit((exit) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) =>
-          Ref.update(attempts, (all) => [...all, Exit.isSuccess(exit) ? seenIn(exit.value, now) : undefined]))
+        Effect.map(Clock.currentTimeMillis, (now) =>
+          attempts.push(Exit.isSuccess(exit) ? seenIn(exit.value, now) : undefined))
       ))
     )
   )
@@ -158,46 +158,63 @@ export const compareClocks = ({ ahead }: Seen): Effect.Effect<string, Failed> =>
   return failed("configuration", `this machine's is ${difference} the server's`, remedy)
 }
 
-/** One GET, once, with this token. */
-export const callApi = (settings: Settings, apiUrl: string, token: AccessToken, path: string) =>
-  AuthorizedHttpClient.make({ ...settings, apiUrl, retryUnauthorized: false }).pipe(
-    Effect.flatMap((client) => client.get(path)),
-    Effect.flatMap((response) => ofApi(response, settings)),
+/** One GET as `call` sends it: once more with another token if the API rejects the first one. */
+export const callApi = (settings: Settings, apiUrl: string, provider: AccessTokenProvider.Service, path: string) =>
+  Effect.gen(function*() {
+    const first = yield* provider.current
+    const response = yield* Effect.flatMap(
+      AuthorizedHttpClient.make({ ...settings, apiUrl }),
+      (client) => client.get(path)
+    )
+    // A 401 for which the library keeps the token says that another one would not help.
+    const isKept = Equal.equals(first, yield* Effect.orElseSucceed(provider.current, Option.none))
+    return yield* ofApi(response, settings, isKept)
+  }).pipe(
     Effect.scoped,
-    Effect.provide(Layer.merge(AccessTokenProvider.layerTest(token), layerHttp(settings))),
+    Effect.provide(
+      Layer.merge(Layer.succeed(AccessTokenProvider.AccessTokenProvider, provider), layerHttp(settings))
+    ),
     (call) => inTime(call, () => noResponse("there was no response in time", settings)),
-    Effect.mapError((error) => {
+    Effect.catchAll((error) => {
       if (error._tag === "Failed") return error
-      if (isHttpClientError(error)) return noResponse("there was no response", settings)
+      if (isHttpClientError(error)) {
+        return Effect.flatMap(
+          tlsRemedy(new URL(apiUrl), settings.nameOf("apiUrl")),
+          (remedy) => noResponse("there was no response", settings, remedy)
+        )
+      }
       const { code, message } = settings.explain(error)
-      return new Failed({ what: "it was not sent", remedy: message, code })
+      const what = isAccessTokenError(error) ? "the API rejected the token, and there is no other" : "it was not sent"
+      return new Failed({ what, remedy: message, code })
     })
   )
 
-const noResponse = (what: string, { nameOf }: Settings) =>
-  failed("noResponse", what, `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
+const noResponse = (what: string, { nameOf }: Settings, remedy?: string) =>
+  failed("noResponse", what, remedy ?? `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
 
 const ofApi = (
   { headers, status }: HttpClientResponse.HttpClientResponse,
-  { nameOf }: Settings
+  { nameOf }: Settings,
+  isKept: boolean
 ): Effect.Effect<string, Failed> => {
   const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
+  const denied = "The token is valid, but not for this. Ask for this API to be added to what the client may do."
   const remedies: Readonly<Record<number, string>> = {
-    401: `Check that ${apiUrl} and ${authUrl} are of the same environment: the API does not know the token.`,
-    403: "The token is valid, but not for this. Ask for this API to be added to what the client may do.",
+    401: isKept
+      ? denied
+      : `Check that ${apiUrl} and ${authUrl} are of the same environment: the API does not know the token.`,
+    403: denied,
     404: `Check the path, and the path in ${apiUrl}.`,
     429: "Wait: the client has called too often."
   }
-  // As in the library: the API would reject another token too.
-  const isDenied = /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
   if (status >= 300 && status < 400) {
     return failed("status", `it was redirected (${status})`, `Set ${apiUrl} to the API: the token follows no redirect.`)
   }
   if (status >= 400) {
     const remedy = status >= 500 ? "Try again later: the API does not work." : "Check the path and its query."
-    return failed("status", `the API responded with ${status}`, remedies[isDenied ? 403 : status] ?? remedy)
+    return failed("status", `the API responded with ${status}`, remedies[status] ?? remedy)
   }
   return isHtml(headers["content-type"])
     ? failed("status", `the response is a web page, not JSON (${status})`, `Check ${apiUrl}: it leads to a web site.`)
-    : Effect.succeed(`the API responded with ${status}`)
+    : Effect.succeed(`the API responded with ${status}${isKept ? "" : ", after a 401 for the first token"}`)
 }

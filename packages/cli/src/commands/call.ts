@@ -8,17 +8,19 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
+import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { configuration, type Fault, noResponse, status, usage } from "../Fault.js"
+import { configuration, type Fault, httpError, noResponse, status, unwritable, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import { nameOf } from "../http.js"
 import * as output from "../output.js"
-import { make as makeProvider } from "../provider.js"
+import { make as makeProvider, type Rejection } from "../provider.js"
 import { read, type Settings } from "../settings.js"
 
 type Given = flags.Values<typeof flags.call>
@@ -38,7 +40,7 @@ export const run = (given: Given, path: string) =>
 
 const execute = (given: Given, settings: Settings, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
-    const { http, provider } = yield* makeProvider(settings, given)
+    const { http, provider, rejections } = yield* makeProvider(settings, given)
     const client = yield* AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl ?? "" }).pipe(
       Effect.provideService(AccessTokenProvider, provider),
       Effect.updateService(
@@ -48,11 +50,18 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
       Effect.provide(http)
     )
     const response = yield* client.execute(request)
-    if (given.include) yield* output.write("stdout", head(response))
-    yield* printBody(response)
-    if (given.fail && response.status >= 400) {
-      return yield* status(`The API responded with ${statusLine(response)}.`)
-    }
+    const isTerminal = (yield* Host).process.stdout.isTTY === true
+    if (given.include) yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
+    const why = response.status !== 401 || given.header.some((header) => /^authorization:/i.test(header))
+      ? ""
+      : whyRejected(rejections, settings)
+    const problem = `HTTP ${statusLine(response)}.${why}`
+    const isError = response.status >= 400
+    yield* Effect.tapError(
+      given.output === undefined ? printBody(response, isTerminal) : saveBody(response, given.output),
+      () => isError ? output.problem(problem) : Effect.void
+    )
+    if (isError) return yield* (given.fail ? status : httpError)(problem)
   }).pipe(Effect.mapError((error) => {
     if (error._tag === "Fault") return error
     return isHttpClientError(error) ? noResponse(whyNoResponse(error, settings)) : settings.explain(error)
@@ -121,25 +130,64 @@ const withBody = (
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
   [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
 
+/** Why the API's 401 stands: by the rejections of the run, of which the client makes at most two. */
+const whyRejected = ([first, second]: ReadonlyArray<Rejection>, { nameOf }: Settings): string => {
+  const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
+  if (first === undefined) return " The API says that another token would not help: the client may not do this."
+  if (first.keptUntil !== undefined) {
+    const after = DateTime.formatIso(DateTime.unsafeMake(first.keptUntil))
+    return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
+  }
+  return second === undefined
+    ? " The token is replaced in the next run: a body from a file or standard input can be sent only once."
+    : ` A new token was rejected too: check that ${apiUrl} and ${authUrl} are of the same environment.`
+}
+
 const head = (response: HttpClientResponse.HttpClientResponse): string => {
   const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}\n`)
   return `HTTP/1.1 ${statusLine(response)}\n${lines.join("")}\n`
 }
 
-/** As it comes. On a terminal JSON is indented, and the last line ended. */
-const printBody = (response: HttpClientResponse.HttpClientResponse) =>
+/** As it comes. On a terminal JSON is indented, the last line ended, and nothing but text is shown. */
+const printBody = (response: HttpClientResponse.HttpClientResponse, isTerminal: boolean) =>
   Effect.gen(function*() {
-    const isTerminal = (yield* Host).process.stdout.isTTY === true
-    if (isTerminal && /^application\/(?:[\w.-]+\+)?json\b/i.test(response.headers["content-type"] ?? "")) {
+    if (!isTerminal) return yield* Stream.runForEach(response.stream, (chunk) => output.write("stdout", chunk))
+    const contentType = response.headers["content-type"] ?? ""
+    if (/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType)) {
       const text = yield* response.text
-      return yield* output.write("stdout", text === "" ? "" : `${indented(text)}\n`)
+      return yield* output.write("stdout", text === "" ? "" : `${output.visible(indented(text))}\n`)
     }
-    let last: number | undefined
-    yield* Stream.runForEach(response.stream, (chunk) => {
-      last = chunk.at(-1) ?? last
-      return output.write("stdout", chunk)
-    })
-    if (isTerminal && last !== undefined && last !== 0x0a) yield* output.write("stdout", "\n")
+    const decoder = decoderOf(contentType)
+    const show = (chunk?: Uint8Array) =>
+      Effect.flatMap(decoded(decoder, chunk), (text) => {
+        last = text.at(-1) ?? last
+        return output.write("stdout", output.visible(text))
+      })
+    let last = "\n"
+    yield* Effect.zipRight(Stream.runForEach(response.stream, show), show())
+    if (last !== "\n") yield* output.write("stdout", "\n")
+  })
+
+const decoderOf = (contentType: string): TextDecoder => {
+  const make = Option.liftThrowable((charset?: string) => new TextDecoder(charset, { fatal: true }))
+  const [, charset] = /;\s*charset="?([\w-]+)/i.exec(contentType) ?? []
+  return Option.getOrThrow(Option.orElse(make(charset), () => make()))
+}
+
+/** Without a chunk, the end. */
+const decoded = (decoder: TextDecoder, chunk?: Uint8Array): Effect.Effect<string, Fault> =>
+  Effect.filterOrElse(
+    Effect.orElseSucceed(Effect.try(() => decoder.decode(chunk, { stream: chunk !== undefined })), () => "\0"),
+    (text) => !text.includes("\0"),
+    () => unwritable("The body is not text, and a terminal cannot show it. Use --output FILE, or a pipe.")
+  )
+
+const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const { pathOf } = yield* Host
+    const sink = Sink.mapError(fs.sink(pathOf(file)), () => unwritable(`Cannot write ${file}, the file of --output.`))
+    yield* Stream.run(response.stream, sink)
   })
 
 /** Only the white space changes: `JSON.stringify` would round large numbers. */

@@ -14,7 +14,6 @@ import * as output from "../output.js"
 import { endCooldown } from "../provider.js"
 import { read } from "../settings.js"
 import { checkedPath } from "./call.js"
-import { inWords } from "./status.js"
 
 /** A step that ended, as `--json` prints it. */
 interface Ended {
@@ -40,21 +39,21 @@ export const run = (given: flags.Values<typeof flags.check>, path: string) =>
 
 const steps = (given: flags.Values<typeof flags.check>, path: string, report: Report) =>
   Effect.gen(function*() {
-    const attempts = yield* responses.noAttempts
+    const attempts: responses.Attempts = []
     // The prompt for the secret is not a step that someone waits for.
     const { settings } = yield* step(report, "configuration", yield* Effect.either(configured(given, path)))
     const authUrl = new URL(settings.authUrl)
     yield* reach(report, authUrl, settings.nameOf("authUrl"))
-    const clock = Effect.flatMap(
-      responses.lastResponse(attempts),
-      (seen) => seen === undefined ? Effect.void : step(report, "clock", responses.compareClocks(seen))
-    )
-    const request = Effect.gen(function*() {
-      const token = yield* responses.requestToken(settings, attempts)
-      const lifetime = inWords(token.expiresAt.epochMillis - token.acquiredAt.epochMillis)
-      return { token, detail: `a token valid for ${lifetime}${yield* responses.earlierAttempts(attempts)}` }
+    const clock = Effect.suspend(() => {
+      const seen = attempts.filter((seen) => seen !== undefined).at(-1)
+      return seen === undefined ? Effect.void : step(report, "clock", responses.compareClocks(seen))
     })
-    const { token } = yield* Effect.onError(step(report, "token request", request), () => Effect.ignore(clock))
+    const request = Effect.gen(function*() {
+      const { provider, token } = yield* responses.requestToken(settings, attempts)
+      const lifetime = output.inWords(token.expiresAt.epochMillis - token.acquiredAt.epochMillis)
+      return { provider, detail: `a token valid for ${lifetime}${responses.earlierAttempts(attempts)}` }
+    })
+    const { provider } = yield* Effect.onError(step(report, "token request", request), () => Effect.ignore(clock))
     yield* endCooldown(settings)
     yield* clock
     if (path === "" || settings.apiUrl === undefined) return
@@ -62,8 +61,8 @@ const steps = (given: flags.Values<typeof flags.check>, path: string, report: Re
     if (apiUrl.origin !== authUrl.origin) {
       yield* Effect.mapError(reach(report, apiUrl, settings.nameOf("apiUrl"), "API "), () => noResponse(""))
     }
-    yield* step(report, "API call", responses.callApi(settings, apiUrl.href, token, path))
-  })
+    yield* step(report, "API call", responses.callApi(settings, apiUrl.href, provider, path))
+  }).pipe(Effect.scoped)
 
 /** The settings, if the library accepts them. */
 const configured = (given: flags.Values<typeof flags.check>, path: string) =>
@@ -110,6 +109,7 @@ const print: Report = ({ detail, millis, ok, remedy, step }) =>
   Effect.gen(function*() {
     const { columns = Infinity } = (yield* Host).process.stdout
     const word = yield* ok ? output.green("stdout", "ok  ") : output.red("stdout", "FAIL")
-    const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${detail}\n${remedy ?? ""}`.trimEnd()
+    const said = yield* output.forPerson("stdout", `${detail}\n${remedy ?? ""}`.trimEnd())
+    const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${said}`
     yield* output.line(new Help().boxWrap(text, columns - 5).replaceAll("\n", "\n     "))
   })

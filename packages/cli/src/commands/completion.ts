@@ -10,16 +10,18 @@ import { names } from "../profile.js"
 const scripts: Readonly<Record<string, string>> = {
   bash: `_store_api() {
   local IFS=$'\\n' current="\${COMP_WORDS[COMP_CWORD]}"
-  COMPREPLY=($(store-api __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  COMPREPLY=($(store-api __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1))
   [ "$current" = = ] || COMPREPLY=($(compgen -W "\${COMPREPLY[*]}" -- "$current"))
 }
 complete -o default -F _store_api store-api
 `,
   zsh: `#compdef store-api
 _store_api() {
-  local -a found
-  found=(\${(f)"$(store-api __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
-  if (( $#found )); then compadd -a found; else _files; fi
+  local -a shown found
+  shown=(\${(f)"$(store-api __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  found=(\${shown%%$'\\t'*})
+  shown=(\${shown/$'\\t'/  -- })
+  if (( $#found )); then compadd -l -d shown -a found; else _files; fi
 }
 compdef _store_api store-api
 [[ \${zsh_eval_context[-1]} != loadautofunc ]] || _store_api
@@ -41,9 +43,9 @@ export const script = (shell: string) =>
     ? usage(`The shell must be one of ${Object.keys(scripts).join(", ")}.`)
     : output.write("stdout", scripts[shell])
 
-/** Prints what may stand in place of the last word. bash makes a word of a "=". */
+/** Prints what may stand in place of the last word, each with a tab and what it means. bash makes a word of a "=". */
 export const complete = (
-  commands: Readonly<Record<string, { readonly flags: flags.Flags }>>,
+  commands: Readonly<Record<string, { readonly text: string; readonly flags: flags.Flags }>>,
   words: ReadonlyArray<string>
 ) =>
   Effect.gen(function*() {
@@ -64,23 +66,34 @@ export const complete = (
         table = commands[path.join(" ")]?.flags ?? table
       }
     }
-    if (awaiting !== undefined) return yield* print((yield* valuesOf(awaiting)).map((word) => prefix + word))
-    if ((words.at(-1) ?? "").startsWith("-")) {
-      return yield* print(["--help", ...Object.keys(table).map((name) => `--${name}`)])
+    if (awaiting !== undefined) {
+      return yield* print((yield* valuesOf(awaiting)).map(([word, text]) => [prefix + word, text]))
     }
-    if (path[0] === "completion") return yield* print(Object.keys(scripts))
-    if (path.join(" ") === "profile remove") return yield* print(yield* names)
+    if ((words.at(-1) ?? "").startsWith("-")) {
+      const rows = Object.entries(table).map(([name, { text }]): Row => [`--${name}`, text])
+      return yield* print([["--help", "Print the help of the command"], ...rows])
+    }
+    if (path[0] === "completion") return yield* print(Object.keys(scripts).map((shell) => [shell]))
+    if (/^profile (remove|show|use)$/.test(path.join(" "))) return yield* print(yield* profileNames)
     const start = path.slice(path[0] === "help" ? 1 : 0).map((word) => `${word} `).join("")
-    const lines = [...Object.keys(commands), "help"].filter((name) => name.startsWith(start))
-    return yield* print(lines.map((name) => name.slice(start.length).split(" ")[0] ?? ""))
+    const rows = Object.entries(commands).filter(([name]) => name.startsWith(start))
+      .map(([name, { text }]): Row => [name.slice(start.length), text])
+    return yield* print(start === "" ? [...rows, ["help", "Print the help of a command"]] : rows)
   })
+
+/** A word, and what it means. */
+type Row = readonly [word: string, text?: string | undefined]
+
+const profileNames = Effect.map(names, (names) => names.map((name): Row => [name, "profile"]))
 
 const valuesOf = ({ choices = [], value }: Flag) =>
   value === "NAME"
-    ? names
+    ? profileNames
     : value === "SCENARIO"
-    ? Effect.map(Effect.promise(() => import("@store-api/emulator/Scenario")), ({ names }) => names)
-    : Effect.succeed(choices)
+    ? Effect.map(Effect.promise(() => import("@store-api/emulator/Scenario")), ({ all, names }) =>
+      names.map((name): Row => [name, all[name].expected]))
+    : Effect.succeed(choices.map((word): Row => [word]))
 
-const print = (words: ReadonlyArray<string>) =>
-  output.write("stdout", [...new Set(words)].map((word) => `${word}\n`).join(""))
+/** A command of two words is offered after its first one. */
+const print = (rows: ReadonlyArray<Row>) =>
+  output.write("stdout", rows.filter(([word]) => !word.includes(" ")).map((row) => `${row.join("\t")}\n`).join(""))

@@ -1,16 +1,17 @@
 /** `store-api profile`: settings under a name. */
-import { dirname, resolve } from "node:path"
+import { resolve } from "node:path"
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { checkSettings } from "../check/responses.js"
-import { configuration, usage } from "../Fault.js"
+import { configuration, Fault, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { secretVariable } from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
 import * as profiles from "../profile.js"
+import { acquireToken } from "../provider.js"
 import { read } from "../settings.js"
 import { cacheVariable } from "../variables.js"
 
@@ -22,10 +23,8 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
     if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
-    const { apiUrl, authUrl, cacheDir, credentials, origins } = yield* Effect.tap(
-      read(given, "optional"),
-      checkSettings
-    )
+    const settings = yield* Effect.tap(read(given, "optional", true), checkSettings)
+    const { apiUrl, authUrl, cacheDir, credentials, origins } = settings
     const lines = yield* Effect.all([
       assignment("STORE_API_AUTH_URL", authUrl),
       assignment("STORE_API_URL", apiUrl),
@@ -34,16 +33,40 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
       // The profile is used in other folders too.
       assignment(cacheVariable, cacheDir && resolve(pathOf(cacheDir)))
     ])
-    // Created with its mode, and renamed when it is complete.
-    const part = `${path}.part`
-    yield* fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }).pipe(
-      Effect.zipRight(fs.remove(part, { force: true })),
-      Effect.zipRight(fs.writeFileString(part, lines.join(""), { mode: 0o600, flag: "wx" })),
-      Effect.zipRight(fs.rename(part, path)),
-      Effect.mapError(() => configuration(`Cannot write ${path}.`)),
-      Effect.ensuring(Effect.ignore(fs.remove(part)))
-    )
-    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.`)
+    if (!given["no-verify"]) {
+      // The token is cached for the next command.
+      yield* Effect.mapError(
+        acquireToken(settings, { "force-refresh": true, "no-cache": false }),
+        ({ code, message }) => new Fault({ code, message: `${message} Nothing is saved; --no-verify saves it.` })
+      )
+    }
+    yield* profiles.write(path, lines.join(""))
+    const isFirst = (yield* profiles.defaultName) === undefined
+    if (isFirst) yield* profiles.setDefault(name)
+    const more = [given["no-verify"] ? "" : " The service issued a token.", isFirst ? " It is the default." : ""]
+    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${more.join("")}`)
+  })
+
+export const use = (name: string) =>
+  Effect.gen(function*() {
+    yield* profiles.read(name, "The name")
+    yield* profiles.setDefault(name)
+    yield* output.note(`The profile ${name} is used where no other settings are given.`)
+  })
+
+/** `name`: the default profile, if it is empty. */
+export const show = (name: string) =>
+  Effect.gen(function*() {
+    const byDefault = yield* profiles.defaultName
+    const shown = name === "" ? byDefault : name
+    if (shown === undefined) {
+      return yield* usage("There is no default profile. Name a profile, or run profile use NAME.")
+    }
+    const { path, values } = yield* profiles.read(shown, "The name")
+    yield* output.line(`profile  ${shown}${shown === byDefault ? " (default)" : ""}\nfile     ${path}`)
+    for (const [variable, value = ""] of Object.entries(values)) {
+      yield* output.line(output.visible(`${variable}=${variable === secretVariable ? "(not shown)" : value}`))
+    }
   })
 
 /** In the quotes that keep the value as it is. */
@@ -71,5 +94,6 @@ export const remove = (name: string) =>
       fs.remove(path),
       (error) => profiles.isNotFound(error) ? profiles.isUnknown(name) : configuration(`Cannot remove ${path}.`)
     )
+    if ((yield* profiles.defaultName) === name) yield* profiles.setDefault(undefined)
     yield* output.note(`The profile ${name} is removed.`)
   })

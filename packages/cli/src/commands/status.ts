@@ -1,5 +1,4 @@
 /** `store-api status` and `store-api logout`: the cached token. They send nothing. */
-import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -15,7 +14,8 @@ const none = "No valid token is cached for this service, client and secret."
 export const run = (given: flags.Values<typeof flags.status>) =>
   Effect.gen(function*() {
     const settings = yield* read(given)
-    const folder = yield* usableFolder(settings)
+    const { folder } = settings
+    yield* requireCache(settings)
     const token = Option.getOrUndefined(yield* tokens.cached(settings))
     const now = yield* Clock.currentTimeMillis
     const left = token === undefined ? 0 : token.expiresAt.epochMillis - now
@@ -30,7 +30,7 @@ export const run = (given: flags.Values<typeof flags.status>) =>
       if (settings.profile !== undefined) yield* output.line(`profile  ${settings.profile}`)
       yield* output.line(`folder   ${folder}`)
       const until = token && DateTime.formatIso(token.expiresAt).slice(0, 19)
-      if (until !== undefined) yield* output.line(`token    valid for ${inWords(left)}, until ${until}Z`)
+      if (until !== undefined) yield* output.line(`token    valid for ${output.inWords(left)}, until ${until}Z`)
     }
     if (token === undefined) return yield* unavailable(none)
   })
@@ -38,7 +38,8 @@ export const run = (given: flags.Values<typeof flags.status>) =>
 export const logout = (given: flags.Values<typeof flags.logout>) =>
   Effect.gen(function*() {
     const settings = yield* read(given)
-    const folder = yield* usableFolder(settings)
+    const { folder } = settings
+    yield* requireCache(settings)
     const token = yield* tokens.cached(settings)
     yield* Effect.transposeMapOption(token, (token) => tokens.forget(settings, token))
     if (Option.isSome(yield* tokens.cached(settings))) {
@@ -47,21 +48,9 @@ export const logout = (given: flags.Values<typeof flags.logout>) =>
     yield* output.note(Option.isSome(token) ? "The cached token is removed." : none)
   })
 
-/** The folder of the cache. A cache that cannot be read is a failure here, and a miss elsewhere. */
-const usableFolder = (settings: Settings) =>
-  Effect.gen(function*() {
-    const folder = settings.cacheDir ?? (yield* FileTokenStore.defaultFolder)
-    yield* settings.store.get("").pipe(
-      Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),
-      Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
-    )
-    return folder
-  })
-
-/** A duration by its two largest units. */
-export const inWords = (millis: number): string => {
-  const seconds = Math.max(0, Math.floor(millis / 1000))
-  if (seconds < 60) return `${seconds} s`
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
-  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
-}
+/** A cache that cannot be read is a failure here, and a miss elsewhere. */
+const requireCache = ({ folder, store }: Settings) =>
+  store.get("").pipe(
+    Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),
+    Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
+  )

@@ -75,11 +75,7 @@ export const lastToken = ({ tokens }: Emulator.Service): Effect.Effect<string> =
 
 /** Where the profiles of a user are. */
 export const profilesOf = ({ cwd }: User): string =>
-  process.platform === "win32"
-    ? join(cwd, "state", "store-api")
-    : process.platform === "darwin"
-    ? join(cwd, "Library", "Application Support", "store-api")
-    : join(cwd, ".config", "store-api")
+  join(cwd, process.platform === "win32" ? "state" : ".config", "store-api")
 
 /** The same user with more variables. */
 export const withEnv = (user: User, env: Readonly<Record<string, string>>): User => ({
@@ -186,20 +182,24 @@ interface Screen {
 
 const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u" }
 
-/** Reports keys as a terminal does. */
-const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
-  Layer.succeed(Terminal.Terminal, {
+/** Reports keys as a terminal does, to one reader after the other. */
+const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> => {
+  const keys = Effect.runSync(Mailbox.make<Terminal.UserInput>())
+  for (const key of typed) {
+    keys.unsafeOffer({
+      input: Option.some(key),
+      key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
+    })
+  }
+  return Layer.succeed(Terminal.Terminal, {
     columns: Effect.succeed(80),
     rows: Effect.succeed(24),
     isTTY: Effect.succeed(true),
     readLine: Effect.dieMessage("no line is asked for"),
     display: () => Effect.dieMessage("what is asked goes to standard error"),
-    readInput: Effect.tap(Mailbox.make<Terminal.UserInput>(), (keys) =>
-      keys.offerAll([...typed].map((key) => ({
-        input: Option.some(key),
-        key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
-      }))))
+    readInput: Effect.succeed(keys)
   })
+}
 
 /** Starts the command in a pipe, or on a screen. */
 export const start = (
@@ -310,7 +310,9 @@ export const frozenAt = (millis: number) => {
   const clock = Clock.make()
   return Effect.withClock(Object.assign(Object.create(clock) as Clock.Clock, {
     unsafeCurrentTimeMillis: () => millis,
-    currentTimeMillis: Effect.succeed(millis)
+    currentTimeMillis: Effect.succeed(millis),
+    unsafeCurrentTimeNanos: () => BigInt(millis) * 1_000_000n,
+    currentTimeNanos: Effect.succeed(BigInt(millis) * 1_000_000n)
   }))
 }
 

@@ -12,11 +12,13 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 
 export const bin = fileURLToPath(new URL("../../bin/store-api.js", import.meta.url))
 
-/** The command is run as it is built: the file in bin/, on the build of these sources. */
+/** The command is run as it is published: the file in bin/, on the bundle of these sources. */
 export const build = () => {
   const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
-  const built = spawnSync(process.execPath, [tsc, "-b", "tsconfig.src.json"], { cwd: root, encoding: "utf8" })
-  assert.strictEqual(built.status, 0, built.stdout)
+  for (const args of [[tsc, "-b", "tsconfig.src.json"], ["../../tools/release/bundle.mjs", "."]]) {
+    const built = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
+    assert.strictEqual(built.status, 0, built.stdout + built.stderr)
+  }
 }
 
 /** A test of processes takes as long as they take to load, on a machine that does much else. */

@@ -1,9 +1,9 @@
 import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { test } from "@store-api/testing/test"
-import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { Context, DateTime, Effect, Exit, Fiber, Layer, Redacted, TestClock } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { onEachClient } from "../support/clients.js"
 import { answering, minute, run, settle, token } from "../support/scriptedSource.js"
@@ -190,6 +190,42 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       deepStrictEqual([response.status, yield* response.text, yield* api.count], [200, "{}", 4])
       assert.strictEqual((yield* api.connections) === 1, isReused)
     })
+  })
+})
+
+describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
+  // An old token was acquired before the first 401, like one that another process stored.
+  test.each(
+    [
+      ["for an old token is repeated once more", 1, 2, [401, 401, 200]],
+      ["for a new token is not repeated", 0, 9, [401, 401]],
+      ["for a second old token is not repeated", 9, 9, [401, 401, 401]]
+    ] as const
+  )("%s", function*([, old, rejects, statuses]) {
+    const before = yield* DateTime.now
+    yield* TestClock.adjust("1 minute")
+    const received: Array<number> = []
+    const api = HttpClient.make((request) =>
+      Effect.sync(() => {
+        const number = Number(request.headers["authorization"]?.slice("Bearer token-".length))
+        const status = number <= rejects ? 401 : 200
+        received.push(status)
+        return HttpClientResponse.fromWeb(request, new Response("{}", { status }))
+      })
+    )
+    const { client, tokenRequests } = yield* authorize(
+      api,
+      (number) =>
+        Effect.map(
+          token(`token-${number}`),
+          (token) => new AccessToken.AccessToken({ ...token, ...(number <= old + 1 && { acquiredAt: before }) })
+        )
+    )
+    assert.strictEqual((yield* client.get("/orders")).status, statuses.at(-1))
+    deepStrictEqual([received, yield* tokenRequests], [statuses, statuses.length])
+    // Its last 401 is reported too, so that the next request gets another token.
+    yield* client.get("/orders")
+    assert.strictEqual((yield* tokenRequests) > statuses.length, statuses.at(-1) === 401)
   })
 })
 

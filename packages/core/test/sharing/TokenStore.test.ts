@@ -1,11 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
+import { rules } from "@store-api/core/TokenStoreContract"
 import { test } from "@store-api/testing/test"
-import { tokenStoreContract } from "@store-api/testing/tokenStoreContract"
-import { Context, Effect, Option, TestClock } from "effect"
+import { Context, Duration, Effect, Option, TestClock } from "effect"
 
-tokenStoreContract("TokenStore.layerMemory", TokenStore.layerMemory)
+describe("TokenStore.layerMemory fulfils the contract", () => {
+  // A check uses real time, even on the test clock.
+  for (const { check, rule } of rules) {
+    test(rule, function*() {
+      yield* Effect.provide(check, TokenStore.layerMemory)
+    })
+  }
+})
 
 describe("TokenStore.layerMemory", () => {
   test("keeps an entry for its time to live, to the millisecond", function*() {
@@ -54,5 +61,148 @@ describe("TokenStore.layerMemory", () => {
       new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" }).message,
       "The token store failed at put (ECONNREFUSED): check that it runs and is reachable."
     )
+  })
+})
+
+type Change = (store: TokenStore.Service, leases: TokenStore.Service) => Partial<TokenStore.Service>
+
+/** Leases that are entries of another store, and have this bug. */
+const leasesThat =
+  (bug: "are taken by several" | "end early" | "ignore extend" | "free the next" | "revive"): Change =>
+  (_, { get, put, remove }) => ({
+    lease: (key, duration) =>
+      Effect.gen(function*() {
+        const own = yield* Effect.sync(() => crypto.randomUUID())
+        if (Option.isSome(yield* get(key))) return Option.none()
+        if (bug === "are taken by several") yield* Effect.yieldNow()
+        yield* put(key, own, bug === "end early" ? Duration.toMillis(duration) / 3 : duration)
+        const current = Effect.map(get(key), Option.getOrUndefined)
+        return Option.some<TokenStore.Lease>({
+          extend: Effect.gen(function*() {
+            const now = yield* current
+            if (now !== own && (bug !== "revive" || now !== undefined)) return false
+            if (bug !== "ignore extend") yield* put(key, own, duration)
+            return true
+          }),
+          release: Effect.flatMap(current, (now = "") => remove(key, bug === "free the next" ? now : own))
+        })
+      })
+  })
+
+const times = (factor: number): Change => ({ lease, put }) => ({
+  put: (key, entry, life) => put(key, entry, Duration.toMillis(life) * factor),
+  lease
+})
+
+const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, problem: string]> = [
+  ["entries end early", times(0.5), "keeps an entry for its lifetime", "instead of \"one\""],
+  ["entries end late", times(60), "removes an entry at the end of its lifetime", "even 3 seconds later"],
+  [
+    "a negative lifetime has no end",
+    ({ put }) => ({ put: (key, entry, life) => put(key, entry, Duration.toMillis(life) || "1 hour") }),
+    "ends an entry and a lease with a negative duration at once",
+    "instead of none"
+  ],
+  [
+    "put replaces nothing",
+    ({ get, put }) => ({
+      put: (key, entry, life) =>
+        Effect.flatMap(get(key), Option.match({ onNone: () => put(key, entry, life), onSome: () => Effect.void }))
+    }),
+    "returns the last entry that was put",
+    "get after a second put returned \"one\" instead of \"two\""
+  ],
+  [
+    "spaces are trimmed",
+    ({ put }) => ({ put: (key, entry, life) => put(key, entry.trim(), life) }),
+    "unchanged",
+    "returned \"\" instead of \" \""
+  ],
+  [
+    "entries end at a NUL",
+    ({ put }) => ({ put: (key, entry, life) => put(key, entry.split("\0").join(""), life) }),
+    "returns entries unchanged",
+    "instead of \"ä €\\u0000"
+  ],
+  [
+    "keys are cut",
+    ({ get, put }) => ({
+      get: (key) => get(key.slice(0, 60)),
+      put: (key, entry, life) => put(key.slice(0, 60), entry, life)
+    }),
+    "returns the last entry that was put",
+    "get of another key"
+  ],
+  [
+    "remove does not compare",
+    ({ get, remove }) => ({
+      remove: (key) => Effect.flatMap(get(key), (entry) => remove(key, Option.getOrElse(entry, () => "")))
+    }),
+    "removes an entry only if it was not replaced",
+    "remove with another entry returned true instead of false"
+  ],
+  [
+    "remove is not atomic",
+    ({ get, remove }) => ({
+      remove: (key, entry) =>
+        Effect.gen(function*() {
+          const is = Option.contains(yield* get(key), entry)
+          yield* Effect.yieldNow()
+          yield* remove(key, entry)
+          return is
+        })
+    }),
+    "removes an entry for only one of many concurrent callers",
+    "50 of 50"
+  ],
+  [
+    "leases are lost",
+    ({ lease }) => ({ lease: (_, duration) => lease(crypto.randomUUID(), duration) }),
+    "grants a lease to one caller, until it is released",
+    "returned a lease instead of none"
+  ],
+  ["leases are granted twice", leasesThat("are taken by several"), "grants a lease to only one of many", "50 of 50"],
+  ["leases end early", leasesThat("end early"), "keeps an extended lease longer", "returned false instead of true"],
+  [
+    "leases end late",
+    ({ lease }) => ({ lease: (key, duration) => lease(key, Duration.toMillis(duration) * 60) }),
+    "ends a lease after its duration",
+    "even 3 seconds later"
+  ],
+  ["extend changes nothing", leasesThat("ignore extend"), "keeps an extended lease longer", "instead of none"],
+  ["extend revives a lease", leasesThat("revive"), "does not extend a lease that has ended", "even 3 seconds later"],
+  [
+    "release frees the next lease",
+    leasesThat("free the next"),
+    "its holder cannot extend it or release the next",
+    "lost"
+  ],
+  [
+    "leases are entries",
+    (store) => leasesThat("revive")(store, store),
+    "keeps leases and entries of one key separate",
+    "get of a key that has only a lease"
+  ],
+  [
+    "get fails",
+    () => ({ get: () => Effect.fail(new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })) }),
+    "returns none for a key that was never set",
+    "get failed (ECONNREFUSED)"
+  ]
+]
+
+describe.concurrent("the contract is broken by a store in which", () => {
+  test.live.each(bugs)("%s", function*([, change, rule, problem]) {
+    const [store, leases] = yield* Effect.all([TokenStore.makeMemory, TokenStore.makeMemory])
+    const broken = TokenStore.TokenStore.of({ ...store, ...change(store, leases) })
+    const messages = yield* Effect.forEach(rules, ({ check }) =>
+      Effect.match(check, {
+        onFailure: ({ message }) => message,
+        onSuccess: () => ""
+      }), { concurrency: "unbounded" }).pipe(Effect.provideService(TokenStore.TokenStore, broken))
+    const [message = ""] = messages.filter((message) =>
+      message.includes(`breaks a rule of TokenStore, "`) && message.includes(rule)
+    )
+    assert.include(message, problem, messages.join("\n"))
   })
 })

@@ -1,8 +1,10 @@
+import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
   AccessToken,
   AccessTokenProvider,
+  AuthorizedHttpClient,
   SharedTokenSource,
   TokenRequest,
   TokenSource,
@@ -25,7 +27,17 @@ import {
   Ref,
   TestClock
 } from "effect"
-import { authUrl, credentials, credentialsOf, endpoint, fleet, fullToken, settled, timed } from "../support/fleet.js"
+import {
+  authUrl,
+  credentials,
+  credentialsOf,
+  drive,
+  endpoint,
+  fleet,
+  fullToken,
+  settled,
+  timed
+} from "../support/fleet.js"
 import { type Acquisition, minute, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
 
 const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
@@ -41,6 +53,36 @@ describe("SharedTokenSource", () => {
     const before = yield* hits
     const [outcome] = yield* timed(...members.map(({ get }) => get()))
     deepStrictEqual([outcome, yield* requests, (yield* hits) - before], ["token-1", 1, 49])
+  })
+
+  test("two tokens that are revoked at once cost one token request, and no call gets a 401", function*() {
+    const { puts, requests, start, store } = yield* fleet({ takes: 200 })
+    const revoked = new Set<unknown>()
+    const api = HttpClient.make((request) =>
+      Effect.sync(() => {
+        const status = revoked.has(request.headers["authorization"]) ? 401 : 200
+        return HttpClientResponse.fromWeb(request, new Response("{}", { status }))
+      })
+    )
+    const members = yield* Effect.forEach(Array.from({ length: 6 }), () =>
+      Effect.gen(function*() {
+        const provider = yield* providerOf(yield* start())
+        const client = AuthorizedHttpClient.withAccessToken(api, { apiUrl: "https://api.shop.example" })
+        return yield* Effect.provideService(client, AccessTokenProvider.AccessTokenProvider, provider)
+      }))
+    /** The distinct statuses of one call of each member, all at once. */
+    const call = (members: ReadonlyArray<AuthorizedHttpClient.Service>) =>
+      Effect.gen(function*() {
+        const calls = Effect.forEach(members, (client) => client.get("/orders"), { concurrency: "unbounded" })
+        const { exit } = yield* drive(yield* Effect.fork(calls))
+        return [...new Set((yield* exit).map(({ status }) => status))]
+      })
+    yield* call(members.slice(3))
+    // The store loses the first token, as in a failover, so the other members acquire a second one.
+    for (const [key, entry] of yield* puts) yield* store.remove(key, entry)
+    yield* call(members.slice(0, 3))
+    revoked.add("Bearer token-1").add("Bearer token-2")
+    deepStrictEqual([yield* requests, yield* call(members), yield* requests], [2, [200], 3])
   })
 
   test("defines its metrics as incremental counters with a name and a description", function*() {

@@ -61,21 +61,27 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
       })
     )
     yield* Effect.flatMap(connect(connection), awaitFirst)
-    return (command) => canFailOver ? retrying(attemptOnOne(connection, command)) : attempt(connection, command)
+    // The first attempt may replace the client, and the time limit may end before the new one has an error.
+    const known = Effect.suspend(() => report(MutableRef.get(connection.whyOffline)))
+    return (command) =>
+      canFailOver
+        ? Effect.zipRight(known, retrying(attemptOnOne(connection, command)))
+        : attempt(connection, command)
   })
 
 /** Repeats a command until another server has taken over. No operation of a store takes longer than 30 seconds. */
 export const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
   attempt.pipe(
-    Effect.tapError((reason) =>
-      // Until the client has an error, an earlier attempt knows more.
-      reason === noConnection ? Effect.void : Effect.map(FailedAttempt, (report) => report(reason))
-    ),
+    Effect.tapError(report),
     Effect.retry({
       while: (reason) => !final.has(reason),
       schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
     })
   )
+
+/** Until the client has an error, an earlier attempt knows more. */
+const report = (reason: string) =>
+  reason === noConnection ? Effect.void : Effect.map(FailedAttempt, (report) => report(reason))
 
 interface Connection {
   readonly newClient: servers.Servers["newClient"]

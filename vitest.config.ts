@@ -52,8 +52,8 @@ export default defineConfig({
   // Tests run on the sources; the built and packed packages have a test of their own.
   resolve: {
     alias: [
-      { find: /^@store-api\/(core|platform-node|emulator|redis)$/, replacement: `${source("$1")}/index.ts` },
-      { find: /^@store-api\/(core|platform-node|emulator|redis)\/(.+)$/, replacement: `${source("$1")}/$2.ts` }
+      { find: /^@store-api\/(core|platform-node|emulator|redis|sql)$/, replacement: `${source("$1")}/index.ts` },
+      { find: /^@store-api\/(core|platform-node|emulator|redis|sql)\/(.+)$/, replacement: `${source("$1")}/$2.ts` }
     ]
   }
 })

@@ -85,7 +85,7 @@ const looking = (looks: number) => about(size * (2 * looks + 1))
 
 describe("docs/guides/several-instances.md, how large a fleet", { timeout: 60_000 }, () => {
   it.live.each<[what: string, fleet: Fleet, from: number, to: number, requests: Bounds, commands?: Bounds]>([
-    ["a day, shared", { processes: 5 }, 0, oneDay, about(oneDay / (hour - ahead))],
+    ["a day, shared", { processes: 5 }, 0, oneDay, about(oneDay / (hour - ahead)), about(8 * oneDay / (hour - ahead))],
     [
       "a day, not shared",
       { processes: 5, shared: false },

@@ -16,7 +16,7 @@ export const line = fileURLToPath(new URL("./line", import.meta.url))
 
 const overlay = fileURLToPath(new URL("./overlay", import.meta.url))
 
-export const packages = ["core", "platform-node", "redis", "emulator"]
+export const packages = ["core", "platform-node", "redis", "sql", "emulator"]
 
 /** Unpublished folders: where each is, and its configuration. */
 const unpublished = { testing: ["packages", "package.json"], interop: ["tools", "vitest.config.ts"] }
@@ -51,8 +51,10 @@ const installedModules = () => {
       found.set(module, { specifier: `${path}/${module}`, barrel: inBarrel ? path : undefined })
     }
   }
-  for (const folder of ["", "testing", "http", "encoding", "http-api", "observability"]) list("effect", folder)
-  for (const name of ["@effect/platform-node", "@effect/opentelemetry"]) list(name, "")
+  for (const folder of ["", "testing", "http", "encoding", "http-api", "observability", "sql", "reactivity"]) {
+    list("effect", folder)
+  }
+  for (const name of ["@effect/platform-node", "@effect/opentelemetry", "@effect/sql-pg"]) list(name, "")
   return found
 }
 
@@ -118,7 +120,7 @@ export const manifestOf = (folder, repository) => {
   const version = effect4Version(manifest.version)
   const ranges = (dependencies) =>
     Object.fromEntries(
-      Object.keys(dependencies).filter((name) => name !== "@effect/platform").map((name) => [
+      Object.keys(dependencies).filter((name) => !["@effect/platform", "@effect/sql"].includes(name)).map((name) => [
         name,
         name.startsWith("@store-api/") ? `^${version}` : effect4.ranges[name]
       ])

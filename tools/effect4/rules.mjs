@@ -83,7 +83,7 @@ const renamed = {
     ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
-  Scope: { extend: "provide" },
+  Scope: { CloseableScope: "Closeable", extend: "provide" },
   Stream: { repeatEffect: "fromEffectRepeat" },
   TestClock: { currentTimeMillis: "Clock.currentTimeMillis" }
 }
@@ -121,6 +121,8 @@ export const patterns = {
   "type Schema.Schema<$$T>": "Schema.Codec<$$T>",
   "Context.Tag($id)<$$T>()": "Context.Service<$$T>()($id)",
   "Deferred.unsafeMake(FiberId.none)": "Deferred.makeUnsafe()",
+  // A service of each client.
+  "Context.omit(SqlClient.TransactionConnection)": "Context.omit(sql.transactionService)",
   "Config.string($name).pipe(Config.validate($v), $$more)": "Config.NonEmptyString($name).pipe($$more)",
   "Context.Reference<$T>()($id, $options)": ({ options: [{ properties: [{ initializer }] }] }) =>
     `Context.Reference<${initializer.type.getText()}>($id, $options)`,
@@ -239,6 +241,10 @@ export const patterns = {
   "Schedule.upTo($duration)": "Schedule.upTo({ duration: $duration })",
   "it.scoped": "it.effect",
   "it.scopedLive": "it.live",
+  // It has no client for Effect 4.1.
+  "MysqlClient.layer($options)": "PgClient.layer($options)",
+  "new SqlError.SqlError({ cause: $cause })":
+    "new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause: $cause }) })",
   "new HttpClientError.RequestError({ request: $r, reason: $reason, ...$rest })": httpError,
   "new HttpClientError.ResponseError({ request: $r, response: $response, reason: $reason, ...$rest })": httpError
 }
@@ -251,6 +257,8 @@ export const omitted = {
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
+  "six providers call for several lifetimes: one token request per lifetime, no call fails":
+    "the client for PostgreSQL takes its time limits from the clock that the test advances",
   "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body"
 }
 
@@ -287,12 +295,15 @@ export const texts = [
     "fetch(input, { ...init, dispatcher } as RequestInit)",
     "Undici.fetch(input as string, { ...init, dispatcher } as Undici.RequestInit) as unknown as Promise<Response>"
   ],
+  ["import { MysqlClient } from \"@effect/sql-mysql2\"\n", ""],
+  ["[\"pg\", \"mysql\", \"sqlite\"]", "[\"pg\", \"sqlite\"]"],
   ["\"ParseError\"", "\"SchemaError\""],
   ["Effect's `ParseError`", "an `Error` with a `SchemaIssue` as its `cause`"],
   ["the reason is `InvalidUrl`", "the reason is `InvalidUrlError`"],
   ["`Transport` if that is transient, and `Encode`", "`TransportError` if that is transient, and `EncodeError`"],
   ["`JSON.stringify` and, on Effect 4, `console.log`", "`JSON.stringify` and `console.log`"],
   ["`@effect/platform`", "`effect/http`"],
+  ["`@effect/sql`", "`effect/sql`"],
   ["`Effect.tagMetrics`", "`Metric.CurrentMetricAttributes`"],
   ["\"RequestError\"", "\"HttpClientError\""]
 ]

@@ -23,6 +23,7 @@ const packages = {
   core: [],
   "platform-node": ["core"],
   redis: ["core"],
+  sql: ["core"],
   emulator: [],
   cli: ["core", "platform-node", "emulator"]
 }

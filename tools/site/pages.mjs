@@ -22,7 +22,7 @@ const groups = {
   "Explanation": ["how-it-works", "security-model", "comparison"].map((name) => `docs/explanation/${name}.md`),
   "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "benchmarks"]
     .map((name) => `docs/evidence/${name}.md`),
-  "Packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),
+  "Packages": ["core", "platform-node", "redis", "sql", "cli", "emulator"].map((name) => `packages/${name}`),
   "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]
 }
 

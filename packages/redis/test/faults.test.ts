@@ -1,9 +1,7 @@
 /** A fleet while its Redis is unavailable. */
 import { assert, describe } from "@effect/vitest"
-import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
-import { all, connected, type Members, renewal, share, sharesOne, shop } from "@store-api/testing/fleet"
-import { providers, warnedOf } from "@store-api/testing/fleet"
+import { all, connected, outage, providers, renewal, share, sharesOne, shop } from "@store-api/testing/fleet"
 import { isLeftOut, type RedisServer, redisServer } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Redacted } from "effect"
@@ -13,10 +11,6 @@ const inProcess = providers((url) => RedisTokenStore.layer({ url: Redacted.make(
 const size = 3
 
 const limit = 60_000
-
-/** Each member acquires a token. */
-const isNotShared = (members: Members, tokenRequests: Effect.Effect<number>) =>
-  Effect.map(renewal(members, tokenRequests), (renewed) => deepStrictEqual(renewed, { requests: size, tokens: size }))
 
 interface Row {
   readonly name: string
@@ -78,25 +72,15 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => 
   test.live.each(faults)(
     "$name: each member acquires a token and warns once, without the password, until they can share one",
     function*({ end, fault, reason, user = "", when }) {
-      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-      if (when !== undefined) yield* fault(redis)
-      const members = yield* inProcess(size, {
-        ...settings,
-        storeUrl: redis.url.replace("//", `//${user}`),
-        ...(reason === "no response in time" && { storeTimeout: "3 seconds" })
+      const redis = yield* redisServer()
+      const storeUrl = redis.url.replace("//", `//${user}`)
+      const limited = reason === "no response in time" && { storeTimeout: "3 seconds" } as const
+      yield* outage((settings) => inProcess(size, { ...settings, storeUrl, ...limited }), {
+        reason,
+        when,
+        fault: fault(redis),
+        end: end(redis)
       })
-      if (when === undefined) {
-        yield* connected(members)
-        yield* sharesOne(members, tokenRequests)
-        yield* fault(redis)
-      }
-      yield* isNotShared(members, tokenRequests)
-      yield* isNotShared(members, tokenRequests)
-      yield* warnedOf(members, reason)
-      yield* end(redis)
-      yield* connected(members)
-      yield* sharesOne(members, tokenRequests)
-      yield* warnedOf(members, reason)
     }
   )
 

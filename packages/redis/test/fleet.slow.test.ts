@@ -15,7 +15,7 @@ import { until } from "@store-api/testing/network"
 import { cluster, documented, isLeftOut, type RedisServer, redisServer } from "@store-api/testing/redisServers"
 import { sentinel, single, type Topology, user } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
-import { Effect, Fiber, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 
 const limit = 120_000
 
@@ -47,20 +47,8 @@ describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", 
 
 describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
   test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
-    const [holder, ...others] = yield* Fleet.processes(program, 5)
-    assert(holder !== undefined)
-    const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-    const brief = { ...settings, lease: "5 seconds" } as const
-    const [first] = yield* share(Fleet.inThese([holder]), 1, redis, brief)
-    const members = yield* share(Fleet.inThese(others), 4, redis, brief)
-    assert(first !== undefined)
-    yield* fail(Fault.hang())
-    const killed = yield* Effect.fork(Effect.exit(first.get))
-    yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
-    yield* holder.kill
-    deepStrictEqual([yield* tokens(members), (yield* Fiber.join(killed))._tag], [1, "Failure"])
-    assert.strictEqual(yield* tokenRequests, 2)
-    yield* warnedOf(members)
+    const outcome = yield* Fleet.holderIsKilled(program, yield* redisServer())
+    deepStrictEqual(outcome, { tokens: 1, requests: 2, holder: "Failure" })
   })
 })
 

@@ -1,10 +1,10 @@
 import { connect } from "node:net"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type Emulator, Fault, type RecordedRequest } from "@store-api/emulator"
+import type { RecordedRequest } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
-import { all, allSucceed, isIdle, type Members, renewal, share, shop, tokens } from "@store-api/testing/fleet"
-import { providers, virtualTime, warnedOf } from "@store-api/testing/fleet"
+import { all, allSucceed, lifetimes, providers, renewal, share, shop, tokens } from "@store-api/testing/fleet"
+import { warnedOf } from "@store-api/testing/fleet"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { shown } from "@store-api/testing/member"
 import { until } from "@store-api/testing/network"
@@ -14,34 +14,11 @@ import { Effect, Option, Redacted, type Scope } from "effect"
 
 const inProcess = providers((url) => RedisTokenStore.layer({ url: Redacted.make(url) }))
 
-const minute = 60_000
-
 const limit = 60_000
 
 const size = 6
 
-/** The lifetime of a token, in milliseconds. A renewal begins when at most a quarter of it remains. */
-const life = 30 * minute
-
 const isRefused = ({ status }: RecordedRequest.RecordedRequest) => Option.contains(status, 401)
-
-// The API accepts a token for longer than `life`, because a call can take long on a busy machine.
-const shortLived = Effect.tap(
-  shop({ tokenLife: 1.5 * life }),
-  ({ fail }) => fail(Fault.fields({ expires_in: life / 1000 }, { times: Infinity }))
-)
-
-/**
- * The number of tokens that were acquired before three quarters of the lifetime of another one were over. A token's
- * lifetime counts from its `acquiredAt`, so a slow request does not matter. Two with the same expiry count as well.
- */
-const early = (members: Members, { tokens }: Emulator.Service) =>
-  Effect.gen(function*() {
-    yield* until("no acquisition is in flight", isIdle(members))
-    const times = [...new Set((yield* all(members, ({ expiries }) => expiries)).flat())].sort((a, b) => a - b)
-    const gaps = times.slice(1).map((time, index) => time - (times[index] ?? NaN))
-    return (yield* tokens).length - times.length + gaps.filter((gap) => gap < 0.75 * life).length
-  })
 
 describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout: limit }, () => {
   const emptyRedis = sharedRedis()
@@ -99,27 +76,15 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
   // A member renews when at most a quarter of the token's lifetime remains. Members that acquire a token each do so
   // at almost the same time.
   test.live("calls continue for several lifetimes: one token request per lifetime, no call fails", function*() {
-    yield* virtualTime(4 * minute)((calling) =>
-      Effect.gen(function*() {
-        const held = yield* shortLived
-        const members = yield* share(inProcess, size, yield* emptyRedis, held.settings)
-        allSucceed(yield* calling(members, Effect.map(held.tokenRequests, (count) => count >= 4)))
-        assert.strictEqual(yield* early(members, held), 0)
-        assert.lengthOf((yield* held.requests).filter(isRefused), 0)
-        yield* warnedOf(members)
-      })
-    )
+    const redis = yield* emptyRedis
+    const held = yield* lifetimes((settings) => share(inProcess, size, redis, settings), 4)
+    allSucceed(held.outcomes)
+    deepStrictEqual([held.early, held.rejected], [0, 0])
+    yield* warnedOf(held.members)
   })
 
   test.live("control: without a store, each of five members sends a token request per lifetime", function*() {
-    yield* virtualTime(4 * minute)((calling) =>
-      Effect.gen(function*() {
-        const held = yield* shortLived
-        const members = yield* inProcess(5, held.settings)
-        yield* calling(members, Effect.map(held.tokenRequests, (count) => count >= 10))
-        assert.isAbove(yield* early(members, held), 4)
-      })
-    )
+    assert.isAbove((yield* lifetimes((settings) => inProcess(5, settings), 10)).early, 4)
   })
 })
 

@@ -1,7 +1,7 @@
 /** Fleets of members over one endpoint and one store. */
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator } from "@store-api/emulator"
+import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Fiber, Option, Redacted, type Scope } from "effect"
 import { bundle, type ChildProcess, start } from "./childProcess.js"
 import * as Member from "./member.js"
@@ -145,3 +145,97 @@ export const virtualTime = (every: number) => <A, E, R>(use: (calling: Calling) 
       })
     )
   )
+
+const minute = 60_000
+
+/** The lifetime of a token, in milliseconds. A renewal begins when at most a quarter of it remains. */
+const life = 30 * minute
+
+// The API accepts a token for longer than `life`, because a call can take long on a busy machine.
+const shortLived = Effect.tap(
+  shop({ tokenLife: 1.5 * life }),
+  ({ fail }) => fail(Fault.fields({ expires_in: life / 1000 }, { times: Infinity }))
+)
+
+/**
+ * The number of tokens that were acquired before three quarters of the lifetime of another one were over. A token's
+ * lifetime counts from its `acquiredAt`, so a slow request does not matter. Two with the same expiry count as well.
+ */
+const early = (members: Members, { tokens }: Emulator.Service) =>
+  Effect.gen(function*() {
+    yield* until("no acquisition is in flight", isIdle(members))
+    const times = [...new Set((yield* all(members, ({ expiries }) => expiries)).flat())].sort((a, b) => a - b)
+    const gaps = times.slice(1).map((time, index) => time - (times[index] ?? NaN))
+    return (yield* tokens).length - times.length + gaps.filter((gap) => gap < 0.75 * life).length
+  })
+
+/** Members call on virtual time, until the endpoint has received this number of requests. */
+export const lifetimes = (
+  start: (settings: Member.Settings) => ReturnType<Start>,
+  count: number
+) =>
+  virtualTime(4 * minute)((calling) =>
+    Effect.gen(function*() {
+      const held = yield* shortLived
+      const members = yield* start(held.settings)
+      const outcomes = yield* calling(members, Effect.map(held.tokenRequests, (requests) => requests >= count))
+      const rejected = (yield* held.requests).filter(({ status }) => Option.contains(status, 401)).length
+      return { members, outcomes, rejected, early: yield* early(members, held) }
+    })
+  )
+
+export interface Outage {
+  /** The reason in the warning of each member. */
+  readonly reason: string
+  readonly fault: Effect.Effect<unknown>
+  readonly end: Effect.Effect<unknown>
+  /** When the store fails. By default, once the members share a token. */
+  readonly when?: "from the start" | undefined
+}
+
+/** The store of a fleet fails: each member acquires tokens and warns once, until they can share one again. */
+export const outage = (
+  start: (settings: Member.Settings) => ReturnType<Start>,
+  { end, fault, reason, when }: Outage
+) =>
+  Effect.gen(function*() {
+    const { tokenRequests, settings } = yield* shop()
+    if (when !== undefined) yield* fault
+    const members = yield* start(settings)
+    const { length } = members
+    const isNotShared = Effect.map(
+      renewal(members, tokenRequests),
+      (renewed) => deepStrictEqual(renewed, { requests: length, tokens: length })
+    )
+    if (when === undefined) {
+      yield* connected(members)
+      yield* sharesOne(members, tokenRequests)
+      yield* fault
+    }
+    yield* isNotShared
+    yield* isNotShared
+    yield* warnedOf(members, reason)
+    yield* end
+    yield* connected(members)
+    yield* sharesOne(members, tokenRequests)
+    yield* warnedOf(members, reason)
+  })
+
+/** Of five processes, the one that acquires the token for all is killed. Returns what the others get. */
+export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
+  Effect.gen(function*() {
+    const [holder, ...others] = yield* processes(program, 5)
+    assert(holder !== undefined)
+    const { tokenRequests, fail, settings } = yield* shop()
+    const brief = { ...settings, lease: "5 seconds" } as const
+    const [first] = yield* share(inThese([holder]), 1, store, brief)
+    const members = yield* share(inThese(others), 4, store, brief)
+    assert(first !== undefined)
+    yield* fail(Fault.hang())
+    const killed = yield* Effect.fork(Effect.exit(first.get))
+    yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+    yield* holder.kill
+    const count = yield* tokens(members)
+    yield* warnedOf(members)
+    return { tokens: count, requests: yield* tokenRequests, holder: (yield* Fiber.join(killed))._tag }
+  })

@@ -120,7 +120,7 @@ const uses = (source: string): number => {
 
 describe("a redacted value", () => {
   it("is read only to build a header, body or connection, find an echo, or seal or print a token (CWE-522)", () => {
-    const found = ["cli", "core", "platform-node", "redis"].flatMap((name) =>
+    const found = ["cli", "core", "platform-node", "redis", "sql"].flatMap((name) =>
       sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) => count > 0)
     )
     deepStrictEqual(Object.fromEntries(found), allowed)

@@ -1,0 +1,453 @@
+/**
+ * A `TokenStore` in a table of PostgreSQL, MySQL, MariaDB or SQLite, through `@effect/sql`. The entries that it stores
+ * are already sealed.
+ *
+ * @since 1.0.0
+ */
+import * as SqlClient from "@effect/sql/SqlClient"
+import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import { FailedAttempt, type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+
+/**
+ * The name of the table.
+ *
+ * @see layer
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface Options {
+  /**
+   * The table, after its schema and a dot if it is in another one. Letters, digits and underscores. Default
+   * `store_api_tokens`.
+   */
+  readonly table?: string | undefined
+}
+
+/**
+ * The databases, by their names in `@effect/sql`. `mysql` is MariaDB as well.
+ *
+ * @see createTable
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Database = "pg" | "mysql" | "sqlite"
+
+const defaultTable = "store_api_tokens"
+
+/**
+ * The statement that creates the table, for your migrations. Without it, the first operation creates the table if it is
+ * missing, which needs the right to create tables.
+ *
+ * @example
+ * ```ts
+ * import { SqlClient } from "@effect/sql"
+ * import { SqlTokenStore } from "@store-api/sql"
+ * import { Effect } from "effect"
+ *
+ * // migrations/0007_store_api_tokens.ts
+ * export default Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(SqlTokenStore.createTable("pg")))
+ * ```
+ *
+ * @since 1.0.0
+ * @category constructors
+ */
+export const createTable = (database: Database, table: string = defaultTable): string =>
+  `CREATE TABLE IF NOT EXISTS ${table} ${dialects[database].columns}`
+
+/**
+ * Creates a store over the client in the context, which the application may use as well. No statement takes part in a
+ * transaction of the caller. Fails with `ConfigurationError` when the name of the table is unusable, or the client is
+ * for another database.
+ *
+ * A client of SQLite stops all fibers while another process writes, by default for up to five seconds. So use
+ * `layerLazy` for SQLite, with a client and a file of its own.
+ *
+ * @example
+ * ```ts
+ * import { SqlTokenStore } from "@store-api/sql"
+ * import { Effect } from "effect"
+ *
+ * const isReached = Effect.gen(function*() {
+ *   const store = yield* SqlTokenStore.make()
+ *   return yield* Effect.isSuccess(store.get("any key"))
+ * })
+ * ```
+ *
+ * @since 1.0.0
+ * @category constructors
+ */
+export const make = (
+  options?: Options
+): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
+  Effect.gen(function*() {
+    const table = yield* tableOf(options)
+    const sql = yield* SqlClient.SqlClient
+    const database = yield* databaseOf(sql)
+    return storeOf(sql, database, table)
+  })
+
+/**
+ * The layer of `make`. The layer of a client usually fails when the database is down; `layerLazy` does not.
+ *
+ * @example
+ * ```ts
+ * import { PgClient } from "@effect/sql-pg"
+ * import { NodeStoreAuth } from "@store-api/platform-node"
+ * import { SqlTokenStore } from "@store-api/sql"
+ * import { Config, Layer } from "effect"
+ *
+ * const PgLive = PgClient.layerConfig({ url: Config.redacted("DATABASE_URL") })
+ *
+ * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(
+ *   Layer.provide(SqlTokenStore.layer()),
+ *   Layer.provide(PgLive)
+ * )
+ * ```
+ *
+ * @since 1.0.0
+ * @category layers
+ */
+export const layer = (options?: Options): Layer.Layer<TokenStore, ConfigurationError, SqlClient.SqlClient> =>
+  Layer.effect(TokenStore, make(options))
+
+/**
+ * Creates a store with its own client, which the first operation builds. So neither the layer nor a call fails while
+ * the database is down: as long as a client cannot be built, operations fail, and each builds it anew. Fails with
+ * `ConfigurationError` when the name of the table is unusable. Two connections are enough for the client.
+ *
+ * A client of SQLite gets a busy timeout of 50 milliseconds. The store then tries again without stopping other fibers.
+ *
+ * @example
+ * ```ts
+ * import { PgClient } from "@effect/sql-pg"
+ * import { NodeStoreAuth } from "@store-api/platform-node"
+ * import { SqlTokenStore } from "@store-api/sql"
+ * import { Layer } from "effect"
+ *
+ * const PgLive = PgClient.layer({ host: "127.0.0.1", maxConnections: 2, connectTimeout: "1 second" })
+ *
+ * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(Layer.provide(SqlTokenStore.layerLazy(PgLive)))
+ * ```
+ *
+ * @since 1.0.0
+ * @category layers
+ */
+export const layerLazy = <E>(
+  client: Layer.Layer<SqlClient.SqlClient, E>,
+  options?: Options
+): Layer.Layer<TokenStore, ConfigurationError> =>
+  Layer.scoped(TokenStore, Effect.flatMap(tableOf(options), (table) => makeLazy(client, table)))
+
+/** The statements put this name in as it is. */
+const tableOf = ({ table = defaultTable }: Options = {}): Effect.Effect<string, ConfigurationError> =>
+  /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)
+    ? Effect.succeed(table)
+    : new ConfigurationError({
+      option: "SqlTokenStore.table",
+      reason: "must be a name of letters, digits and underscores, after the name of its schema and a dot where needed"
+    })
+
+const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, ConfigurationError> =>
+  sql.onDialectOrElse({
+    pg: () => Effect.succeed("pg" as const),
+    mysql: () => Effect.succeed("mysql" as const),
+    sqlite: () => Effect.succeed("sqlite" as const),
+    orElse: () =>
+      new ConfigurationError({
+        option: "SqlTokenStore.client",
+        reason: "must be a client for PostgreSQL, MySQL, MariaDB or SQLite"
+      })
+  })
+
+/** Texts in one dialect. `?` is a parameter. `now` and `later` are times of the database. */
+interface Dialect {
+  readonly columns: string
+  readonly now: string
+  /** With one parameter, in milliseconds. */
+  readonly later: string
+  readonly yesterday: string
+  /** Assigns the inserted values to the row that is in the way. */
+  readonly replace: string
+}
+
+const sqliteNow = "(julianday('now') - 2440587.5) * 86400000"
+
+const replaceOnConflict = "ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires = excluded.expires"
+
+const dialects: Record<Database, Dialect> = {
+  pg: {
+    columns: "(name text PRIMARY KEY, value text NOT NULL, expires timestamptz NOT NULL)",
+    // `now()` is the start of the transaction.
+    now: "clock_timestamp()",
+    later: "clock_timestamp() + CAST(? AS double precision) * interval '1 millisecond'",
+    yesterday: "clock_timestamp() - interval '1 day'",
+    replace: replaceOnConflict
+  },
+  mysql: {
+    // Other collations ignore spaces at the end, and a TEXT is one byte too short.
+    columns: "(name VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, " +
+      "value MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL, expires DATETIME(6) NOT NULL) ENGINE = InnoDB",
+    // `NOW` follows the time zone of the session, and summer time.
+    now: "UTC_TIMESTAMP(6)",
+    later: "UTC_TIMESTAMP(6) + INTERVAL ? * 1000 MICROSECOND",
+    yesterday: "UTC_TIMESTAMP(6) - INTERVAL 1 DAY",
+    replace: "ON DUPLICATE KEY UPDATE value = VALUES(value), expires = VALUES(expires)"
+  },
+  sqlite: {
+    columns: "(name TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL NOT NULL)",
+    now: sqliteNow,
+    later: `${sqliteNow} + ?`,
+    yesterday: `${sqliteNow} - 86400000`,
+    replace: replaceOnConflict
+  }
+}
+
+/** A row for each entry and each lease. Nothing but the cleaning deletes one: InnoDB finds deadlocks in that. */
+const statementsOf = (database: Database, table: string) => {
+  const { later, now, replace, yesterday } = dialects[database]
+  const isOwn = `name = ? AND value = ? AND expires > ${now}`
+  const insert = `INTO ${table} (name, value, expires) VALUES (?, ?, ${later})`
+  return {
+    get: `SELECT value FROM ${table} WHERE name = ? AND expires > ${now}`,
+    put: `INSERT ${insert} ${replace}`,
+    expire: `UPDATE ${table} SET expires = ${now} WHERE ${isOwn}`,
+    extend: `UPDATE ${table} SET expires = ${later} WHERE ${isOwn}`,
+    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so there MySQL needs two statements.
+    lease: `INSERT ${insert} ${replace} WHERE ${table}.expires <= ${now}`,
+    takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
+    insertNew: `INSERT IGNORE ${insert}`,
+    findOld: `SELECT name FROM ${table} WHERE expires < ${yesterday}`,
+    deleteOld: `DELETE FROM ${table} WHERE name = ? AND expires < ${yesterday}`
+  }
+}
+
+type Operation = TokenStoreError["operation"]
+
+type Parameters = ReadonlyArray<string | number>
+
+const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, isOwn = false): Service => {
+  const text = statementsOf(database, table)
+
+  const statement = (text: string, parameters: Parameters = []) => {
+    let index = 0
+    return sql.unsafe(database === "pg" ? text.replace(/\?/g, () => `$${++index}`) : text, [...parameters])
+  }
+  const execute = (text: string, ...parameters: Parameters) => Effect.mapError(statement(text, parameters).raw, codeOf)
+  const rows = (text: string, ...parameters: Parameters) =>
+    Effect.map(
+      Effect.mapError(statement(text, parameters).values, codeOf),
+      (rows) => rows.map(([first]) => String(first))
+    )
+
+  /** Whether the statement changed a row. */
+  const changes = (text: string, ...parameters: Parameters) =>
+    database === "mysql"
+      ? Effect.map(
+        execute(text, ...parameters),
+        (result) => Predicate.hasProperty(result, "affectedRows") && result.affectedRows !== 0
+      )
+      : Effect.map(rows(`${text} RETURNING 1`, ...parameters), ({ length }) => length > 0)
+
+  const create = execute(createTable(database, table))
+
+  // PostgreSQL asks for the right to create a table even if it exists, so it gets this only when it is missing. The
+  // client of SQLite does not prepare a statement anew for ten minutes if it failed, so the table has to exist before.
+  let isPrepared = database !== "sqlite"
+  const prepare = Effect.suspend(() =>
+    isPrepared ? Effect.void : Effect.zipRight(isOwn ? execute("PRAGMA busy_timeout = 50") : Effect.void, create).pipe(
+      Effect.map(() => {
+        isPrepared = true
+      })
+    )
+  )
+
+  // A transaction of the caller would keep the lease locked until it ends, and it may be of another client.
+  const omitTransaction = Context.omit(SqlClient.TransactionConnection)
+  // No type says that a transaction is in the context.
+  const outsideTransaction = (context: Context.Context<never>) =>
+    omitTransaction(context as Context.Context<SqlClient.TransactionConnection>)
+
+  const run = <A>(operation: Operation, effect: Effect.Effect<A, string>): Effect.Effect<A, TokenStoreError> =>
+    Effect.zipRight(prepare, effect).pipe(
+      // Of several processes that create it at once, all but one may fail.
+      Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect)),
+      retrying,
+      Effect.mapInputContext(outsideTransaction),
+      Effect.mapError((reason) => new TokenStoreError({ operation, reason }))
+    )
+
+  /** Runs a statement about one row, whose name must fit into its column. */
+  const onRow = <A>(
+    operation: Operation,
+    name: string,
+    effect: Effect.Effect<A, string>
+  ): Effect.Effect<A, TokenStoreError> =>
+    name.length > 255 ? new TokenStoreError({ operation, reason: "key too long" }) : run(operation, effect)
+
+  const grant = (name: string, owner: string, millis: number) =>
+    database === "mysql"
+      ? Effect.flatMap(
+        changes(text.takeOver, owner, millis, name),
+        (isTaken) => isTaken ? Effect.succeed(true) : changes(text.insertNew, name, owner, millis)
+      )
+      : changes(text.lease, name, owner, millis)
+
+  // More than one row for each entry and each lease remains only after a secret was changed. Locks no other row.
+  const clean = Effect.flatMap(
+    rows(text.findOld),
+    (names) => Effect.forEach(names, (name) => execute(text.deleteOld, name))
+  )
+
+  return TokenStore.of({
+    get: (key) => {
+      const name = `entry:${encode(key)}`
+      return Effect.map(onRow("get", name, rows(text.get, name)), ([value]) =>
+        Option.flatMap(
+          Option.fromNullable(value),
+          decode
+        ))
+    },
+    put: (key, entry, life) => {
+      const name = `entry:${encode(key)}`
+      return onRow(
+        "put",
+        name,
+        Effect.zipRight(execute(text.put, name, encode(entry), millisOf(life)), Effect.ignore(clean))
+      )
+    },
+    remove: (key, entry) => {
+      const name = `entry:${encode(key)}`
+      return onRow("remove", name, changes(text.expire, name, encode(entry)))
+    },
+    lease: (key, duration) =>
+      Effect.suspend(() => {
+        const name = `lease:${encode(key)}`
+        const owner = globalThis.crypto.randomUUID()
+        const millis = millisOf(duration)
+        const lease: Lease = {
+          extend: run("extend", changes(text.extend, millis, name, owner)),
+          release: Effect.asVoid(run("release", changes(text.expire, name, owner)))
+        }
+        return Effect.map(
+          onRow("lease", name, grant(name, owner, millis)),
+          (isGranted) => isGranted ? Option.some(lease) : Option.none()
+        )
+      })
+  })
+}
+
+/** Creates the client in the first operation, and again in a later one if that failed. */
+const makeLazy = <E>(
+  client: Layer.Layer<SqlClient.SqlClient, E>,
+  table: string
+): Effect.Effect<Service, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const context = yield* Effect.context<never>()
+    let building: Fiber.RuntimeFiber<Service, E | ConfigurationError> | undefined
+    let scope: Scope.CloseableScope | undefined
+    yield* Effect.addFinalizer((exit) =>
+      Effect.gen(function*() {
+        // Without waiting: a client that connects to a server that does not respond cannot be interrupted.
+        const fiber = building
+        if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
+        if (scope !== undefined) yield* Scope.close(scope, exit)
+      })
+    )
+
+    const build = Effect.gen(function*() {
+      const own = yield* Scope.make()
+      scope = own
+      return yield* Layer.buildWithScope(client, own).pipe(
+        Effect.map((built) => Context.get(built, SqlClient.SqlClient)),
+        Effect.flatMap((sql) => Effect.map(databaseOf(sql), (database) => storeOf(sql, database, table, true))),
+        Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
+        // The client is the layer's, so it must not get a transaction of the first caller.
+        Effect.mapInputContext((_: Context.Context<never>) => context)
+      )
+    })
+
+    /** The store, once the client is built. A time limit of this operation does not end that. */
+    const store = (operation: Operation): Effect.Effect<Service, TokenStoreError> =>
+      Effect.gen(function*() {
+        const fiber = building ??= yield* Effect.forkDaemon(Effect.interruptible(build))
+        // Not by `Fiber.join`, which would replace the context of this operation by that of the first one.
+        return yield* Effect.catchAllCause(Effect.flatten(Fiber.await(fiber)), (cause) => {
+          if (building === fiber) building = undefined
+          const error = Cause.squash(cause)
+          return Effect.fail(error instanceof ConfigurationError ? "unsupported database" : codeOf(error))
+        })
+      }).pipe(retrying, Effect.mapError((reason) => new TokenStoreError({ operation, reason })))
+
+    return TokenStore.of({
+      get: (key) => Effect.flatMap(store("get"), (store) => store.get(key)),
+      put: (key, entry, life) => Effect.flatMap(store("put"), (store) => store.put(key, entry, life)),
+      remove: (key, entry) => Effect.flatMap(store("remove"), (store) => store.remove(key, entry)),
+      lease: (key, duration) => Effect.flatMap(store("lease"), (store) => store.lease(key, duration))
+    })
+  })
+
+/** The table does not exist, in the words of PostgreSQL and MySQL. */
+const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
+
+/** A deadlock, a conflict of transactions, or a locked file of SQLite, so that the statement had no effect. */
+const conflicts = ["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"]
+
+/** Other processes have all connections, and usually need them for a moment only. */
+const noConnection = ["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
+
+const transient = new Set([...conflicts, ...noConnection])
+
+/** Waits between attempts, which the driver of SQLite would do by stopping all fibers. */
+const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
+  attempt.pipe(
+    Effect.tapError((code) => Effect.map(FailedAttempt, (report) => report(code))),
+    Effect.retry({
+      while: (code) => transient.has(code),
+      schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
+    })
+  )
+
+/** Errors by their messages: drivers have no code for the last two, and several for the first. */
+const known: ReadonlyArray<readonly [message: RegExp, reason: string]> = [
+  [/database( table)? is locked/i, "SQLITE_BUSY"],
+  [/timed? ?out/i, "no response in time"],
+  [/connection (is |was )?(terminated|closed)/i, "connection closed"]
+]
+
+/** The driver's error in short: its code, because the rest can contain parameters. */
+const codeOf = (error: unknown): string => {
+  const causes = causesOf(error)
+  const texts = causes.map((cause) => "message" in cause ? String(cause.message) : "")
+  const codes = causes.map((cause) => "code" in cause ? String(cause.code) : "")
+  return known.find(([message]) => texts.some((text) => message.test(text)))?.[1] ??
+    codes.find((code) => /^[A-Z0-9_]+$/.test(code)) ??
+    "unknown"
+}
+
+/** An error, its cause, the cause of that, and so on. */
+const causesOf = (error: unknown): ReadonlyArray<object> =>
+  Predicate.isObject(error) ? [error, ...causesOf(Predicate.hasProperty(error, "cause") ? error.cause : undefined)] : []
+
+const longest = 10 * 365 * 24 * 60 * 60_000
+
+/** Ten years at most, which every database can add to the present. */
+const millisOf = (duration: Duration.DurationInput): number =>
+  Math.min(Math.max(0, Math.ceil(Duration.toMillis(duration))), longest)
+
+/** ASCII without spaces, which every database keeps and compares as it is. Sealed entries stay the same. */
+const encode = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\uFFFD"))
+
+const decode = Option.liftThrowable(decodeURIComponent)

@@ -1,0 +1,330 @@
+import { mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import { SqlClient } from "@effect/sql"
+import { assert, describe } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { TokenStore } from "@store-api/core"
+import { rules } from "@store-api/core/TokenStoreContract"
+import { SqlTokenStore } from "@store-api/sql"
+import { shared } from "@store-api/testing/loopback"
+import { until } from "@store-api/testing/network"
+import { works } from "@store-api/testing/redisServers"
+import { renderings } from "@store-api/testing/renderings"
+import { test } from "@store-api/testing/test"
+import { Context, Deferred, Effect, Fiber, Layer, Option, Tracer } from "effect"
+import { clientAt } from "./support/clients.js"
+import { available, type Database, database } from "./support/servers.js"
+
+const built = <E>(layer: Layer.Layer<TokenStore.TokenStore, E>) =>
+  Effect.map(Layer.build(layer), (context) => Context.get(context, TokenStore.TokenStore))
+
+/** A store with its own client. */
+const lazily = (url: string, table?: string) => built(SqlTokenStore.layerLazy(clientAt(url), { table }))
+
+/** A store and the client that it uses. */
+const withClient = (url: string) =>
+  Effect.map(
+    Layer.build(Layer.provideMerge(SqlTokenStore.layer(), clientAt(url))),
+    (context) => [Context.get(context, TokenStore.TokenStore), Context.get(context, SqlClient.SqlClient)] as const
+  )
+
+const isHeld = (store: TokenStore.Service, key: string) => Effect.map(store.lease(key, "1 minute"), Option.isNone)
+
+/** All names in a table, whether they have expired or not. */
+const names = ({ query }: Database, table: string) =>
+  Effect.map(query(`SELECT name FROM ${table} ORDER BY name`), (rows) => rows.map(([name]) => String(name)))
+
+const reasonOf = <A>(operation: Effect.Effect<A, TokenStore.TokenStoreError>) =>
+  Effect.map(Effect.flip(operation), ({ reason }) => reason)
+
+describe.each(available)("SqlTokenStore on %s", (kind) => {
+  const running = shared(database(kind))
+  const own = Effect.flatMap(running, ({ url }) => lazily(url))
+
+  describe.each(["layer", "layerLazy"] as const)("%s fulfils the contract", (name) => {
+    for (const { check, rule } of rules) {
+      test.live(rule, function*() {
+        const client = clientAt((yield* running).url)
+        const store = name === "layer"
+          ? Layer.provide(SqlTokenStore.layer(), client)
+          : SqlTokenStore.layerLazy(client, { table: "own_table" })
+        yield* Effect.provide(check, store)
+      })
+    }
+  })
+
+  test.live("no statement takes part in a transaction of the caller, on its database or another one", function*() {
+    const [{ url }, elsewhere] = yield* Effect.all([running, database("sqlite")])
+    const [other, [mine, own], [, foreign]] = yield* Effect.all([
+      lazily(url),
+      withClient(url),
+      withClient(elsewhere.url)
+    ])
+    // A client of SQLite has one connection, for which a statement outside of its transaction would wait.
+    for (const sql of kind === "sqlite" ? [foreign] : [own, foreign]) {
+      const key = `transaction:${sql === own}`
+      const rolledBack = Effect.gen(function*() {
+        const lease = Option.getOrThrow(yield* mine.lease(key, "1 minute"))
+        assert.isTrue(yield* lease.extend)
+        yield* mine.put(key, "entry", "1 minute")
+        deepStrictEqual([yield* isHeld(other, key), yield* other.get(key)], [true, Option.some("entry")])
+        return yield* Effect.fail("rolled back")
+      })
+      deepStrictEqual(yield* Effect.flip(sql.withTransaction(rolledBack)), "rolled back")
+      deepStrictEqual([yield* isHeld(other, key), yield* other.get(key)], [true, Option.some("entry")])
+    }
+  })
+
+  test.live("a released lease and a removed entry stay in the table, until a day after their expiry", function*() {
+    const made = yield* running
+    const store = yield* lazily(made.url, "kept")
+    yield* works(store)
+    deepStrictEqual(yield* names(made, "kept"), ["entry:key", "lease:key"])
+    yield* store.lease("new", "1 minute")
+    const hours = { pg: "interval '23 hours'", mysql: "INTERVAL 23 HOUR", sqlite: "23 * 3600000" }[kind]
+    for (const left of [["entry:key", "lease:key", "lease:new"], ["entry:key"]]) {
+      yield* made.query(`UPDATE kept SET expires = expires - ${hours} WHERE name LIKE 'lease:%'`)
+      yield* store.put("key", "entry", "1 minute")
+      deepStrictEqual(yield* names(made, "kept"), left)
+    }
+  })
+
+  test.live("keys and entries that differ in a space, in case or beyond ASCII are different", function*() {
+    const store = yield* own
+    const keys = ["a", "a ", "A", "ä", "a\u0000", "日本語", "\ud800", "%61", "a'\"`?$1;--"]
+    for (const key of keys) yield* store.put(key, `entry of ${key}`, "1 minute")
+    for (const key of keys) {
+      assert.isFalse(yield* store.remove(key, `entry of ${key} `))
+      assert.isTrue(yield* store.remove(key, `entry of ${key.replace("\ud800", "\ufffd")}`), key)
+    }
+  })
+
+  test.live("a key that does not fit into the table fails, and does not become another key", function*() {
+    const store = yield* own
+    const key = (length: number) => "k".repeat(length - "entry:".length)
+    yield* store.put(key(255), "entry", "1 minute")
+    for (const operation of [store.get(key(256)), store.put(key(256), "", 1), store.lease(key(256), 1)]) {
+      deepStrictEqual(yield* reasonOf<unknown>(operation), "key too long")
+    }
+    deepStrictEqual(yield* reasonOf(store.remove(key(256), "entry")), "key too long")
+    deepStrictEqual(yield* store.get(key(255)), Option.some("entry"))
+  })
+
+  test.live("durations longer than any date of the database are ten years", function*() {
+    const store = yield* own
+    for (const life of [Infinity, 1e300, Number.MAX_SAFE_INTEGER]) {
+      yield* store.put("long", "entry", life)
+      deepStrictEqual(yield* store.get("long"), Option.some("entry"))
+      assert.isTrue(Option.isSome(yield* store.lease(`long:${life}`, life)))
+      assert.isTrue(yield* isHeld(store, `long:${life}`))
+    }
+  })
+
+  test.live("the time zone of a connection does not change how long a lease lasts", function*() {
+    const { query, url } = yield* running
+    const store = yield* own
+    yield* store.lease("zone", "1 hour")
+    const change = (zone: string) => ({
+      pg: `ALTER ROLE member SET timezone = '${zone}'`,
+      mysql: `SET GLOBAL time_zone = '${zone}'`,
+      sqlite: "SELECT 1"
+    })
+    for (const zone of ["+09:00", "-09:00"]) {
+      yield* query(change(zone)[kind])
+      const other = yield* lazily(url)
+      assert.isTrue(yield* isHeld(other, "zone"), zone)
+      yield* other.put("zone", "entry", "1 hour")
+      deepStrictEqual(yield* store.get("zone"), Option.some("entry"))
+      yield* store.lease(`zone:${zone}`, 10)
+      yield* until("it has ended", Effect.map(isHeld(other, `zone:${zone}`), (held) => !held))
+    }
+  })
+
+  test.live("twenty clients that create the table at the same time all succeed", function*() {
+    const { url } = yield* running
+    const stores = yield* Effect.all(Effect.replicate(lazily(url, "new_table"), 20))
+    const held = yield* Effect.forEach(stores, (store) => store.lease("key", "1 minute"), { concurrency: "unbounded" })
+    assert.lengthOf(held.filter(Option.isSome), 1)
+  })
+
+  test.live("many operations at once share the connections of the client", function*() {
+    const store = yield* own
+    const works = (index: number) => store.put(`many:${index}`, "entry", "1 minute")
+    yield* Effect.forEach(Array.from({ length: 50 }).keys(), works, { concurrency: "unbounded" })
+    const connections = {
+      pg: "SELECT count(*) FROM pg_stat_activity WHERE usename = 'member'",
+      mysql: "SELECT count(*) FROM information_schema.processlist WHERE user = 'member'",
+      sqlite: "SELECT 1"
+    }
+    const [[count] = []] = yield* (yield* running).query(connections[kind])
+    assert.isAtMost(Number(count), 2)
+  })
+
+  test.live("spans contain statements without parameters", function*() {
+    const store = yield* own
+    const seen: Array<Tracer.Span> = []
+    const current = yield* Effect.tracer
+    const tracer = Tracer.make({
+      span: (...options) => {
+        const span = current.span(...options)
+        seen.push(span)
+        return span
+      },
+      context: (run) => run()
+    })
+    yield* Effect.withTracer(store.put("a-traced-key", "a-traced-entry", "1 minute"), tracer)
+    const text = JSON.stringify(seen.map(({ attributes, name }) => [name, ...attributes]))
+    assert.include(text, "INSERT INTO store_api_tokens")
+    assert.notInclude(text, "a-traced")
+  })
+
+  // The client of SQLite has one connection.
+  if (kind !== "sqlite") {
+    test.live("a lease behind a lock that nobody waits for any more lasts no longer than its duration", function*() {
+      const { url } = yield* running
+      const [store, [, other]] = yield* Effect.all([lazily(url, "locked"), withClient(url)])
+      yield* store.lease("key", 1)
+      yield* other.withTransaction(Effect.gen(function*() {
+        yield* other.unsafe("SELECT name FROM locked FOR UPDATE")
+        const abandoned = yield* Effect.fork(store.lease("key", "1 second"))
+        yield* Effect.sleep("200 millis")
+        yield* Fiber.interruptFork(abandoned)
+      }))
+      yield* until("the lease is free", Effect.map(isHeld(store, "key"), (held) => !held))
+    })
+  }
+
+  if (kind === "mysql") {
+    test.live("a lease is granted once, whether the client counts changed rows or found rows", function*() {
+      const { url } = yield* running
+      for (const flags of ["FOUND_ROWS", "-FOUND_ROWS"]) {
+        yield* works(yield* lazily(`${url}?flags=${flags}`), flags)
+      }
+    })
+  }
+})
+
+describe("SQLite", () => {
+  /** The longest time in milliseconds for which the event loop stands still during an effect. */
+  const longestStop = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.gen(function*() {
+      const times = [performance.now()]
+      const timer = setInterval(() => times.push(performance.now()), 5)
+      yield* effect
+      clearInterval(timer)
+      return Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? NaN)))
+    })
+
+  test.live.each(
+    [["the store's own client", "for a tenth of a second at most"], [
+      "the application's client",
+      "as it wants"
+    ]] as const
+  )("another process writes for two seconds: %s stops the event loop %s, and the operation succeeds", function*(row) {
+    const { url } = yield* database("sqlite")
+    const [own, [given, sql], [, writer]] = yield* Effect.all([lazily(url), withClient(url), withClient(url)])
+    yield* sql.unsafe("PRAGMA busy_timeout = 1000")
+    yield* Effect.all([own.put("key", "entry", "1 minute"), given.put("key", "entry", "1 minute")])
+    const begun = yield* Deferred.make<void>()
+    const writing = writer.unsafe("UPDATE store_api_tokens SET value = value").pipe(
+      Effect.zipRight(Deferred.succeed(begun, undefined)),
+      Effect.zipRight(Effect.sleep("2 seconds"))
+    )
+    yield* Effect.fork(writer.withTransaction(writing))
+    yield* Deferred.await(begun)
+    const isOwn = row[0].includes("own")
+    const stop = yield* longestStop((isOwn ? own : given).put("key", "another", "1 minute"))
+    if (isOwn) assert.isBelow(stop, 500)
+    else assert.isAbove(stop, 900)
+    deepStrictEqual(yield* own.get("key"), Option.some("another"))
+  })
+
+  test.live("the folder of the file is missing: operations fail until it exists", function*() {
+    const { url } = yield* database("sqlite")
+    const store = yield* lazily(url.replace("tokens.sqlite", "new/tokens.sqlite"))
+    for (const _ of [1, 2]) assert.match(yield* reasonOf(store.get("key")), /^[A-Z_]+$|^unknown$/)
+    mkdirSync(dirname(url.slice("sqlite:".length)) + "/new")
+    yield* works(store)
+  })
+})
+
+/** A store over a client whose statements end like this, one after the other. The last one repeats. */
+const playing = (dialect: string, ...results: ReadonlyArray<Effect.Effect<unknown, unknown>>) => {
+  const next = [...results]
+  const result = Effect.suspend(() => (next.length > 1 ? next.shift() : next[0]) ?? Effect.void)
+  const client = {
+    onDialectOrElse: (of: Record<string, () => unknown>) => (of[dialect] ?? of["orElse"])?.(),
+    unsafe: () => ({ raw: result, values: result }),
+    // Only Effect 4 has it.
+    transactionService: { key: "transaction" }
+  } as unknown as SqlClient.SqlClient // the store uses only these
+  return Layer.succeed(SqlClient.SqlClient, client)
+}
+
+describe("a statement that fails", () => {
+  test.live.each<[dialect: string, code: string, error: unknown]>([
+    ["pg", "40001", { code: "40001" }],
+    ["pg", "40P01", { code: "40P01" }],
+    ["mysql", "ER_LOCK_DEADLOCK", { code: "ER_LOCK_DEADLOCK" }],
+    ["mysql", "ER_CHECKREAD", { code: "ER_CHECKREAD" }],
+    ["pg", "SQLITE_BUSY", { code: "SQLITE_BUSY_SNAPSHOT", message: "database is locked" }],
+    ["pg", "SQLITE_BUSY", { code: "ERR_SQLITE_ERROR", message: "database is locked" }]
+  ])("on %s with %s is repeated, and each failed attempt is reported", function*([dialect, code, error]) {
+    const failed = Effect.fail({ cause: error })
+    const store = yield* built(
+      Layer.provide(SqlTokenStore.layer(), playing(dialect, failed, failed, Effect.succeed([["an%20entry"]])))
+    )
+    const reports: Array<string> = []
+    const got = yield* Effect.provideService(store.get("key"), TokenStore.FailedAttempt, (reason) => {
+      reports.push(reason)
+    })
+    deepStrictEqual([got, reports], [Option.some("an entry"), [code, code]])
+  })
+
+  test.live.each<[reason: string, error: unknown]>([
+    ["23505", { cause: { code: "23505", detail: "Key (name)=(an-invented-key) already exists." } }],
+    ["ECONNREFUSED", { cause: { cause: { code: "ECONNREFUSED", message: "an-invented-host" } } }],
+    ["SQLITE_FULL", { cause: { code: "SQLITE_FULL" } }],
+    ["unknown", { cause: { code: "an-invented-code", errno: 7 } }],
+    ["unknown", { cause: new Error("an-invented-password") }],
+    ["unknown", "an-invented-text"],
+    ["no response in time", { cause: new Error("Connection timed out: an-invented-host") }],
+    ["connection closed", { cause: new Error("Connection terminated unexpectedly: an-invented-host") }],
+    ["42P01", { cause: { code: "42P01" } }]
+  ])("has the reason %s, and no other part of the driver's error", function*([reason, error]) {
+    const failed = Effect.fail(error)
+    const client = () => playing("pg", failed, Effect.fail("an-invented-right"), failed)
+    for (const layer of [Layer.provide(SqlTokenStore.layer(), client()), SqlTokenStore.layerLazy(client())]) {
+      const failure = yield* Effect.flip((yield* built(layer)).put("key", "entry", "1 minute"))
+      deepStrictEqual([failure.operation, failure.reason], ["put", reason])
+      assert.notInclude(renderings(failure), "invented")
+    }
+  })
+})
+
+describe("SqlTokenStore.layer", () => {
+  test.live.each(["mssql", "clickhouse"])("refuses a client for %s", function*(dialect) {
+    const client = playing(dialect)
+    const error = yield* Effect.flip(built(Layer.provide(SqlTokenStore.layer(), client)))
+    assert.include(error.message, "SqlTokenStore.client")
+    const store = yield* built(SqlTokenStore.layerLazy(client))
+    deepStrictEqual(yield* reasonOf(store.get("key")), "unsupported database")
+  })
+
+  test.live("takes a table only by a name that needs no quotes", function*() {
+    const client = playing("pg", Effect.succeed([]))
+    for (const table of ["tokens", "_Tokens1", "my_schema.tokens", "t".repeat(63)]) {
+      yield* built(SqlTokenStore.layerLazy(client, { table }))
+    }
+    for (const table of ["", "my tokens", "1tokens", "a.b.c", "\"a\"", "a;DROP TABLE b", "a--", "t".repeat(64)]) {
+      for (
+        const layer of [
+          Layer.provide(SqlTokenStore.layer({ table }), client),
+          SqlTokenStore.layerLazy(client, { table })
+        ]
+      ) {
+        assert.include((yield* Effect.flip(built(layer))).message, "SqlTokenStore.table")
+      }
+    }
+  })
+})

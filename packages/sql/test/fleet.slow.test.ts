@@ -1,0 +1,88 @@
+/** Fleets of processes over each database, and of many clients over PostgreSQL. */
+import { assert, describe } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { TokenStore } from "@store-api/core"
+import { SqlTokenStore } from "@store-api/sql"
+import * as Fleet from "@store-api/testing/fleet"
+import type { StoreAt } from "@store-api/testing/member"
+import { test } from "@store-api/testing/test"
+import { Context, Effect, Layer, Option } from "effect"
+import { clientAt } from "./support/clients.js"
+import { available, database } from "./support/servers.js"
+
+const limit = 120_000
+
+const storeAt: StoreAt = (url) => SqlTokenStore.layerLazy(clientAt(url))
+
+const inProcess = Fleet.providers(storeAt)
+
+const program = new URL("./child/member.ts", import.meta.url)
+
+describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
+  test.live("the process that acquires the token is killed: the others wait for its lease, then one acquires", function*() {
+    const outcome = yield* Fleet.holderIsKilled(program, yield* database(kind))
+    deepStrictEqual(outcome, { tokens: 1, requests: 2, holder: "Failure" })
+  })
+
+  test.live("six call without a failure while the database is gone, and share a token before and after", function*() {
+    const [made, { tokenRequests, settings }, fleet] = yield* Effect.all([
+      database(kind),
+      Fleet.shop(),
+      Fleet.processes(program, 6)
+    ])
+    // Enough for a busy machine.
+    const brief = { ...settings, storeTimeout: "3 seconds", lease: "5 seconds" } as const
+    const members = yield* Fleet.share(Fleet.inThese(fleet), 6, made, brief)
+    yield* Fleet.all(members, ({ begin }) => begin(50))
+    yield* Fleet.sharesOne(members, tokenRequests)
+    yield* kind === "sqlite" ? made.pause : made.stop
+    deepStrictEqual(yield* Fleet.renewal(members, tokenRequests), { requests: 6, tokens: 6 })
+    yield* kind === "sqlite" ? made.resume : made.start
+    yield* Fleet.connected(members)
+    yield* Fleet.sharesOne(members, tokenRequests)
+    Fleet.allSucceed(yield* Fleet.all(members, ({ end }) => end))
+    yield* Fleet.warnedOf(members, kind === "sqlite" ? "SQLITE_BUSY" : "ECONNREFUSED")
+  })
+
+  test.live("twenty clients race for a lease that half of them never release: no two hold it at once", function*() {
+    const { url } = yield* database(kind)
+    const duration = 300
+    let free = 0
+    let grants = 0
+    const race = Effect.gen(function*() {
+      const store = Context.get(yield* Layer.build(storeAt(url)), TokenStore.TokenStore)
+      for (let attempt = 0; attempt < 20; attempt++) {
+        const asked = performance.now()
+        const lease = yield* store.lease("key", duration)
+        if (Option.isNone(lease)) yield* Effect.sleep("20 millis")
+        else {
+          // A lease lasts from a moment between the question and the answer.
+          assert.isAtLeast(performance.now(), free - 5)
+          grants++
+          free = asked + duration
+          if (attempt % 2 === 0) continue
+          free = 0
+          yield* lease.value.release
+        }
+      }
+    })
+    yield* Effect.all(Effect.replicate(race, 20), { concurrency: "unbounded" })
+    assert.isAbove(grants, 2)
+  })
+})
+
+describe.runIf(available.includes("pg"))("PostgreSQL with 100 connections", { timeout: limit }, () => {
+  test.live("two hundred providers that start at once, each with its own client, share a token", function*() {
+    const [{ url }, { tokenRequests, settings }] = yield* Effect.all([database("pg"), Fleet.shop()])
+    // One process runs them all, so an operation takes longer than in two hundred processes.
+    const members = yield* inProcess(200, {
+      ...settings,
+      storeUrl: url,
+      storeTimeout: "30 seconds",
+      lease: "30 seconds"
+    })
+    assert.isAtMost(yield* Fleet.tokens(members), 2)
+    assert.isAtMost(yield* tokenRequests, 2)
+    yield* Fleet.warnedOf(members)
+  })
+})

@@ -1,0 +1,116 @@
+/** Fleets over each database, also while it is unavailable. */
+import { describe } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { SqlTokenStore } from "@store-api/sql"
+import * as Fleet from "@store-api/testing/fleet"
+import { shared } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
+import type { Effect } from "effect"
+import { clientAt, type Kind } from "./support/clients.js"
+import { available, type Database, database } from "./support/servers.js"
+
+const inProcess = Fleet.providers((url) => SqlTokenStore.layerLazy(clientAt(url)))
+
+const limit = 60_000
+
+describe.each(available)("a fleet in one process, and %s", { timeout: limit }, (kind) => {
+  test.live("six providers call for several lifetimes: one token request per lifetime, no call fails", function*() {
+    const store = yield* database(kind)
+    const held = yield* Fleet.lifetimes((settings) => Fleet.share(inProcess, 6, store, settings), 4)
+    Fleet.allSucceed(held.outcomes)
+    deepStrictEqual([held.early, held.rejected], [0, 0])
+    yield* Fleet.warnedOf(held.members)
+  })
+})
+
+interface Row extends Pick<Fleet.Outage, "reason" | "when"> {
+  readonly name: string
+  readonly fault: (database: Database) => Effect.Effect<unknown>
+  readonly end: (database: Database) => Effect.Effect<unknown>
+}
+
+const query = (...texts: ReadonlyArray<string>) => ({ query }: Database) => query(...texts)
+
+const when = "from the start"
+
+const pause = { fault: ({ pause }: Database) => pause, end: ({ resume }: Database) => resume }
+
+const silent = { ...pause, name: "does not respond for a while", reason: "no response in time" }
+
+const servers: ReadonlyArray<Row> = [
+  { name: "is down", reason: "ECONNREFUSED", fault: ({ stop }) => stop, end: ({ start }) => start, when },
+  silent,
+  { ...silent, name: "does not respond from the start", when }
+]
+
+/** Open connections keep the setting. */
+const disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'member'"
+
+const faults: Record<Kind, ReadonlyArray<Row>> = {
+  pg: [
+    ...servers,
+    {
+      name: "accepts no more connections",
+      reason: "53300",
+      fault: query("ALTER ROLE member CONNECTION LIMIT 0"),
+      end: query("ALTER ROLE member CONNECTION LIMIT -1"),
+      when
+    },
+    {
+      name: "only reads",
+      reason: "25006",
+      fault: query("ALTER ROLE member SET default_transaction_read_only = on"),
+      end: query("ALTER ROLE member RESET default_transaction_read_only", disconnect),
+      when
+    },
+    {
+      name: "grants no right to the table",
+      reason: "42501",
+      fault: query("REVOKE ALL ON store_api_tokens FROM member"),
+      end: query("GRANT ALL ON store_api_tokens TO member")
+    },
+    {
+      name: "lacks the table, and grants no right to create it",
+      reason: "42P01",
+      fault: query("DROP TABLE store_api_tokens", "REVOKE ALL ON SCHEMA public FROM member, public"),
+      end: query("GRANT ALL ON SCHEMA public TO member")
+    }
+  ],
+  mysql: [
+    ...servers,
+    {
+      name: "only reads",
+      reason: "ER_OPTION_PREVENTS_STATEMENT",
+      fault: query("SET GLOBAL read_only = 1"),
+      end: query("SET GLOBAL read_only = 0")
+    },
+    {
+      name: "grants no right to the tables",
+      reason: "ER_DBACCESS_DENIED_ERROR",
+      fault: query("REVOKE ALL ON tokens.* FROM member@127.0.0.1"),
+      end: query("GRANT ALL ON tokens.* TO member@127.0.0.1"),
+      when
+    }
+  ],
+  sqlite: [
+    { ...pause, name: "is locked by another process", reason: "SQLITE_BUSY" },
+    { ...pause, name: "is locked by another process from the start", reason: "SQLITE_BUSY", when }
+  ]
+}
+
+describe.each(available)("three providers in one process, and %s that", { timeout: limit }, (kind) => {
+  const running = shared(database(kind))
+
+  test.live.each(faults[kind])(
+    "$name: each member acquires a token and warns once, until they can share one",
+    function*(row) {
+      const made = yield* running
+      // A lease that a silent database grants afterwards ends by itself.
+      const brief = { storeUrl: made.url, storeTimeout: "3 seconds", lease: "2 seconds" } as const
+      yield* Fleet.outage(
+        (settings) => inProcess(3, { ...settings, ...brief }),
+        { ...row, fault: row.fault(made), end: row.end(made) }
+      )
+    }
+  )
+})

@@ -11,7 +11,7 @@ import { until } from "@store-api/testing/network"
 import { works } from "@store-api/testing/redisServers"
 import { renderings } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { Context, Deferred, Effect, Fiber, Layer, Option, Tracer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope, Tracer } from "effect"
 import { clientAt } from "./support/clients.js"
 import { available, type Database, database } from "./support/servers.js"
 
@@ -180,6 +180,20 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
 
   // The client of SQLite has one connection.
   if (kind !== "sqlite") {
+    test.live("the layer closes while the database does not respond, and its client is still connecting", function*() {
+      const { pause, resume, url } = yield* running
+      const scope = yield* Scope.make()
+      const store = yield* Scope.extend(lazily(url), scope)
+      yield* Effect.addFinalizer(() => resume)
+      yield* pause
+      const waiting = yield* Effect.fork(store.get("key"))
+      yield* Effect.sleep("100 millis")
+      yield* Fiber.interruptFork(waiting)
+      yield* Scope.close(scope, Exit.void).pipe(
+        Effect.timeoutFail({ duration: "3 seconds", onTimeout: () => "still open" })
+      )
+    })
+
     test.live("a lease behind a lock that nobody waits for any more lasts no longer than its duration", function*() {
       const { url } = yield* running
       const [store, [, other]] = yield* Effect.all([lazily(url, "locked"), withClient(url)])

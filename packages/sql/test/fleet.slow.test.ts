@@ -51,7 +51,7 @@ describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
     let grants = 0
     const race = Effect.gen(function*() {
       const store = Context.get(yield* Layer.build(storeAt(url)), TokenStore.TokenStore)
-      for (let attempt = 0; attempt < 20; attempt++) {
+      while (grants < 12) {
         const asked = performance.now()
         const lease = yield* store.lease("key", duration)
         if (Option.isNone(lease)) yield* Effect.sleep("20 millis")
@@ -60,14 +60,13 @@ describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
           assert.isAtLeast(performance.now(), free - 5)
           grants++
           free = asked + duration
-          if (attempt % 2 === 0) continue
+          if (grants % 2 === 0) continue
           free = 0
           yield* lease.value.release
         }
       }
     })
     yield* Effect.all(Effect.replicate(race, 20), { concurrency: "unbounded" })
-    assert.isAbove(grants, 2)
   })
 })
 

@@ -13,16 +13,6 @@ const inProcess = Fleet.providers((url) => SqlTokenStore.layerLazy(clientAt(url)
 
 const limit = 60_000
 
-describe.each(available)("a fleet in one process, and %s", { timeout: limit }, (kind) => {
-  test.live("six providers call for several lifetimes: one token request per lifetime, no call fails", function*() {
-    const store = yield* database(kind)
-    const held = yield* Fleet.lifetimes((settings) => Fleet.share(inProcess, 6, store, settings), 4)
-    Fleet.allSucceed(held.outcomes)
-    deepStrictEqual([held.early, held.rejected], [0, 0])
-    yield* Fleet.warnedOf(held.members)
-  })
-})
-
 interface Row extends Pick<Fleet.Outage, "reason" | "when"> {
   readonly name: string
   readonly fault: (database: Database) => Effect.Effect<unknown>
@@ -98,11 +88,19 @@ const faults: Record<Kind, ReadonlyArray<Row>> = {
   ]
 }
 
-describe.each(available)("three providers in one process, and %s that", { timeout: limit }, (kind) => {
+describe.each(available)("providers in one process, and %s", { timeout: limit }, (kind) => {
   const running = shared(database(kind))
 
+  test.live("six providers call for several lifetimes: one token request per lifetime, no call fails", function*() {
+    const store = yield* running
+    const held = yield* Fleet.lifetimes((settings) => Fleet.share(inProcess, 6, store, settings), 4)
+    Fleet.allSucceed(held.outcomes)
+    deepStrictEqual([held.early, held.rejected], [0, 0])
+    yield* Fleet.warnedOf(held.members)
+  })
+
   test.live.each(faults[kind])(
-    "$name: each member acquires a token and warns once, until they can share one",
+    "that $name: each member acquires a token and warns once, until all can share one",
     function*(row) {
       const made = yield* running
       // A lease that a silent database grants afterwards ends by itself.

@@ -169,7 +169,8 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
       if (process?.pid === undefined) return
       process.kill(name)
       const { stdout } = spawnSync("pgrep", ["-P", String(process.pid)], { encoding: "utf8" })
-      for (const pid of stdout.split("\n").filter((line) => line !== "")) global.process.kill(Number(pid), name)
+      // One that has ended in the meantime does not matter.
+      spawnSync("kill", ["-s", name.slice("SIG".length), ...stdout.split("\n").filter((line) => line !== "")])
     }
     yield* Effect.acquireRelease(start, () => stop)
     yield* query(...prepare)

@@ -31,8 +31,7 @@ const renamed = {
   },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
-    ...{ decode: "fromInputUnsafe", DurationInput: "Input" },
-    ...{ lessThan: "isLessThan", lessThanOrEqualTo: "isLessThanOrEqualTo" }
+    ...{ decode: "fromInputUnsafe", DurationInput: "Input", lessThanOrEqualTo: "isLessThanOrEqualTo" }
   },
   Effect: {
     ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },

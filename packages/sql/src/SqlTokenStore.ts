@@ -402,8 +402,11 @@ const makeLazy = <E>(
 /** The table does not exist, in the words of PostgreSQL and MySQL. */
 const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
 
-/** A deadlock, a conflict of transactions, or a locked file of SQLite, so that the statement had no effect. */
-const conflicts = ["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"]
+/**
+ * A deadlock, a conflict of transactions, or a locked file of SQLite, so that the statement had no effect. When a
+ * statement is interrupted as it ends, `PgClient` cancels the next one of its connection (57014).
+ */
+const conflicts = ["40001", "40P01", "57014", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"]
 
 /** Other processes have all connections, and usually need them for a moment only. */
 const noConnection = ["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]

@@ -57,6 +57,9 @@ const parts = {
     "RedisTokenStore internal/reason": "RedisTokenStore",
     "internal/connection": "connection",
     "internal/servers": "url"
+  },
+  sql: {
+    "SqlTokenStore": "SqlTokenStore"
   }
 }
 
@@ -79,6 +82,7 @@ export const slow = new RegExp([
   ...["10 000 concurrent first callers", "accepts all printable ASCII", "accepts no other character", "byte for byte"],
   ...["any options and number of failures", "never throws", "any value is an error", "is accepted if and only if"],
   ...["fifty members", "from six processes than from one", "across a fleet", "and other members keep waiting"],
+  ...["another process writes for"],
   ...["(at|just before) the endpoint's deadline", "no description contains"]
 ].join("|"))
 

@@ -73,18 +73,9 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
     yield* warnedOf(members)
   })
 
-  // A member renews when at most a quarter of the token's lifetime remains. Members that acquire a token each do so
-  // at almost the same time.
-  test.live("calls continue for several lifetimes: one token request per lifetime, no call fails", function*() {
-    const redis = yield* emptyRedis
-    const held = yield* lifetimes((settings) => share(inProcess, size, redis, settings), 4)
-    allSucceed(held.outcomes)
-    deepStrictEqual([held.early, held.rejected], [0, 0])
-    yield* warnedOf(held.members)
-  })
-
-  test.live("control: without a store, each of five members sends a token request per lifetime", function*() {
-    assert.isAbove((yield* lifetimes((settings) => inProcess(5, settings), 10)).early, 4)
+  test.live("calls continue for nine lifetimes, three of them without Redis: with it, one token request per lifetime", function*() {
+    const { start: end, stop: fault, url } = yield* redisServer()
+    yield* lifetimes((settings) => share(inProcess, size, { url }, settings), { fault, end, reason: "no connection" })
   })
 })
 

@@ -1,6 +1,5 @@
 /** Fleets over each database, also while it is unavailable. */
-import { describe } from "@effect/vitest"
-import { deepStrictEqual } from "@effect/vitest/utils"
+import { assert, describe } from "@effect/vitest"
 import { SqlTokenStore } from "@store-api/sql"
 import * as Fleet from "@store-api/testing/fleet"
 import { shared } from "@store-api/testing/loopback"
@@ -27,8 +26,17 @@ const pause = { fault: ({ pause }: Database) => pause, end: ({ resume }: Databas
 
 const silent = { ...pause, name: "does not respond for a while", reason: "no response in time" }
 
+const gone = {
+  server: { reason: "ECONNREFUSED", fault: ({ stop }: Database) => stop, end: ({ start }: Database) => start },
+  sqlite: {
+    reason: "ERR_SQLITE_ERROR",
+    fault: query("ALTER TABLE store_api_tokens RENAME TO gone"),
+    end: query("ALTER TABLE gone RENAME TO store_api_tokens")
+  }
+}
+
 const servers: ReadonlyArray<Row> = [
-  { name: "is down", reason: "ECONNREFUSED", fault: ({ stop }) => stop, end: ({ start }) => start, when },
+  { ...gone.server, name: "is down", when },
   silent,
   { ...silent, name: "does not respond from the start", when }
 ]
@@ -91,12 +99,21 @@ const faults: Record<Kind, ReadonlyArray<Row>> = {
 describe.each(available)("providers in one process, and %s", { timeout: limit }, (kind) => {
   const running = shared(database(kind))
 
-  test.live("six providers call for several lifetimes: one token request per lifetime, no call fails", function*() {
+  test.live("six providers call for nine lifetimes, three of them without it: with it, one token request per lifetime", function*() {
+    const made = yield* running
+    const { end, fault, reason } = gone[kind === "sqlite" ? kind : "server"]
+    yield* Fleet.lifetimes(
+      (settings) => Fleet.share(inProcess, 6, made, settings),
+      { fault: fault(made), end: end(made), reason }
+    )
+  })
+
+  test.live("an endpoint repeats its token: six providers send at most three requests more than one", function*() {
     const store = yield* running
-    const held = yield* Fleet.lifetimes((settings) => Fleet.share(inProcess, 6, store, settings), 4)
-    Fleet.allSucceed(held.outcomes)
-    deepStrictEqual([held.early, held.rejected], [0, 0])
-    yield* Fleet.warnedOf(held.members)
+    const requests = (count: number) => Fleet.repeated((settings) => Fleet.share(inProcess, count, store, settings))
+    const one = yield* requests(1)
+    assert.isAbove(one, 3, "the endpoint repeats")
+    assert.isAtMost(yield* requests(6), one + 3)
   })
 
   test.live.each(faults[kind])(

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Fiber, Option, Redacted, type Scope } from "effect"
+import { Clock, Effect, Fiber, Option, Redacted, type Scope } from "effect"
 import { bundle, type ChildProcess, start } from "./childProcess.js"
 import * as Member from "./member.js"
 import { onVirtualTime, proxyTo, until } from "./network.js"
@@ -100,7 +100,6 @@ export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.E
     isAcquiring: order({ name: "isAcquiring" }),
     reaches: order({ name: "reaches" }),
     warnings: order({ name: "warnings" }),
-    expiries: order({ name: "expiries" }),
     begin: (every) => order({ name: "begin", every }),
     end: order({ name: "end" })
   })
@@ -158,29 +157,38 @@ const shortLived = Effect.tap(
 )
 
 /**
- * The number of tokens that were acquired before three quarters of the lifetime of another one were over. A token's
- * lifetime counts from its `acquiredAt`, so a slow request does not matter. Two with the same expiry count as well.
+ * Members call on virtual time for three lifetimes with the store, three without it, and three with it again: no call
+ * fails. With the store, they send one token request per lifetime, and without it, each does.
  */
-const early = (members: Members, { tokens }: Emulator.Service) =>
-  Effect.gen(function*() {
-    yield* until("no acquisition is in flight", isIdle(members))
-    const times = [...new Set((yield* all(members, ({ expiries }) => expiries)).flat())].sort((a, b) => a - b)
-    const gaps = times.slice(1).map((time, index) => time - (times[index] ?? NaN))
-    return (yield* tokens).length - times.length + gaps.filter((gap) => gap < 0.75 * life).length
-  })
-
-/** Members call on virtual time, until the endpoint has received this number of requests. */
 export const lifetimes = (
   start: (settings: Member.Settings) => ReturnType<Start>,
-  count: number
+  { end, fault, reason }: Outage
 ) =>
   virtualTime(4 * minute)((calling) =>
     Effect.gen(function*() {
-      const held = yield* shortLived
-      const members = yield* start(held.settings)
-      const outcomes = yield* calling(members, Effect.map(held.tokenRequests, (requests) => requests >= count))
-      const rejected = (yield* held.requests).filter(({ status }) => Option.contains(status, 401)).length
-      return { members, outcomes, rejected, early: yield* early(members, held) }
+      const { settings, tokenRequests } = yield* shortLived
+      const members = yield* start({ ...settings, storeTimeout: "30 seconds" })
+      const requests = Effect.gen(function*() {
+        const [from, before] = yield* Effect.all([Clock.currentTimeMillis, tokenRequests])
+        allSucceed(yield* calling(members, Effect.map(Clock.currentTimeMillis, (now) => now > from + 3 * life)))
+        return (yield* tokenRequests) - before
+      })
+      const [before, , without] = yield* Effect.all([requests, fault, requests])
+      const [, , after] = yield* Effect.all([end, connected(members), requests])
+      // A renewal begins after three quarters of a lifetime.
+      assert.isAtMost(Math.max(before, after), 4)
+      assert.isAtLeast(without, 3 * members.length)
+      yield* warnedOf(members, reason)
+    })
+  )
+
+/** Members call on virtual time an endpoint that repeats its token, for two tokens. Returns the number of requests. */
+export const repeated = (start: (settings: Member.Settings) => ReturnType<Start>) =>
+  virtualTime(minute)((calling) =>
+    Effect.gen(function*() {
+      const { settings, tokenRequests, tokens } = yield* shop({ tokenLife: life, repeatToken: true })
+      allSucceed(yield* calling(yield* start(settings), Effect.map(tokens, ({ length }) => length > 2)))
+      return yield* tokenRequests
     })
   )
 
@@ -227,7 +235,7 @@ export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
     const [holder, ...others] = yield* processes(program, 5)
     assert(holder !== undefined)
     const { tokenRequests, fail, settings } = yield* shop()
-    const brief = { ...settings, lease: "5 seconds" } as const
+    const brief = { ...settings, lease: "4 seconds" } as const
     const [first] = yield* share(inThese([holder]), 1, store, brief)
     const members = yield* share(inThese(others), 4, store, brief)
     assert(first !== undefined)
@@ -235,7 +243,10 @@ export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
     const killed = yield* Effect.fork(Effect.exit(first.get))
     yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
     yield* holder.kill
+    const from = performance.now()
     const count = yield* tokens(members)
+    // The lease, two pauses between looks of half a second, and a second for a busy machine.
+    assert.isBelow(performance.now() - from, 6000)
     yield* warnedOf(members)
     return { tokens: count, requests: yield* tokenRequests, holder: (yield* Fiber.join(killed))._tag }
   })

@@ -47,8 +47,6 @@ export interface Member {
   /** Whether the store works. */
   readonly reaches: Effect.Effect<boolean>
   readonly warnings: Effect.Effect<ReadonlyArray<Warning>>
-  /** When each token expires that the provider acquired, or found in the store. In milliseconds. */
-  readonly expiries: Effect.Effect<ReadonlyArray<number>>
   /** Starts to call the API at this interval in milliseconds. */
   readonly begin: (every: number) => Effect.Effect<void>
   /** Stops the calls that `begin` started. Returns the status or the error tag of each. */
@@ -70,11 +68,10 @@ export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member
       shared: { lease, maxWait, storeTimeout }
     }
     const warnings: Array<Warning> = []
-    const expiries: Array<number> = []
     const logger = Logger.make(({ annotations, logLevel, message }) => {
+      if (logLevel.label !== "WARN") return
       const texts = Object.fromEntries(HashMap.toEntries(HashMap.map(annotations, String)))
-      if (logLevel.label === "WARN") warnings.push({ message: String(message), annotations: texts })
-      else if (String(message) === "Access token acquired") expiries.push(Date.parse(texts["expiresAt"] ?? ""))
+      warnings.push({ message: String(message), annotations: texts })
     })
     const runtime = yield* Layer.toRuntime((storeUrl === undefined
       ? Layer.merge(NodeStoreAuth.layer(options), TokenStore.layerMemory)
@@ -105,7 +102,6 @@ export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member
       isAcquiring: Effect.map(status, ({ acquiring }) => acquiring),
       reaches: Effect.isSuccess(look("store-api-token-v1:any")),
       warnings: Effect.sync(() => [...warnings]),
-      expiries: Effect.sync(() => [...expiries]),
       begin: (every) =>
         Effect.gen(function*() {
           isCalling = true

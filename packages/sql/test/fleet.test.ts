@@ -48,28 +48,22 @@ const faults: Record<Kind, ReadonlyArray<Row>> = {
   pg: [
     ...servers,
     {
-      name: "accepts no more connections",
-      reason: "53300",
+      ...{ name: "accepts no more connections", reason: "53300", when },
       fault: query("ALTER ROLE member CONNECTION LIMIT 0"),
-      end: query("ALTER ROLE member CONNECTION LIMIT -1"),
-      when
+      end: query("ALTER ROLE member CONNECTION LIMIT -1")
     },
     {
-      name: "only reads",
-      reason: "25006",
+      ...{ name: "only reads", reason: "25006", when },
       fault: query("ALTER ROLE member SET default_transaction_read_only = on"),
-      end: query("ALTER ROLE member RESET default_transaction_read_only", disconnect),
-      when
+      end: query("ALTER ROLE member RESET default_transaction_read_only", disconnect)
     },
     {
-      name: "grants no right to the table",
-      reason: "42501",
+      ...{ name: "grants no right to the table", reason: "42501" },
       fault: query("REVOKE ALL ON store_api_tokens FROM member"),
       end: query("GRANT ALL ON store_api_tokens TO member")
     },
     {
-      name: "lacks the table, and grants no right to create it",
-      reason: "42P01",
+      ...{ name: "lacks the table, and grants no right to create it", reason: "42P01" },
       fault: query("DROP TABLE store_api_tokens", "REVOKE ALL ON SCHEMA public FROM member, public"),
       end: query("GRANT ALL ON SCHEMA public TO member")
     }
@@ -77,17 +71,14 @@ const faults: Record<Kind, ReadonlyArray<Row>> = {
   mysql: [
     ...servers,
     {
-      name: "only reads",
-      reason: "ER_OPTION_PREVENTS_STATEMENT",
+      ...{ name: "only reads", reason: "ER_OPTION_PREVENTS_STATEMENT" },
       fault: query("SET GLOBAL read_only = 1"),
       end: query("SET GLOBAL read_only = 0")
     },
     {
-      name: "grants no right to the tables",
-      reason: "ER_DBACCESS_DENIED_ERROR",
+      ...{ name: "grants no right to the tables", reason: "ER_DBACCESS_DENIED_ERROR", when },
       fault: query("REVOKE ALL ON tokens.* FROM member@127.0.0.1"),
-      end: query("GRANT ALL ON tokens.* TO member@127.0.0.1"),
-      when
+      end: query("GRANT ALL ON tokens.* TO member@127.0.0.1")
     }
   ],
   sqlite: [

@@ -112,6 +112,7 @@ export const explanations = {
   "const works = { isOut: false }": "a missing isOut counts as false",
   "export class AccessToken ": "the identifier of the schema is not part of the API",
   "extends Context.Tag(": "a key only has to be unique",
+  "Math.min(Math.max(0": "a duration of Effect 3 is never negative",
   "for (let pause = firstPause": "one more look, exactly at the end, has the same result",
   "const { date =": "the text in place of a missing header is neither a date nor a number",
   "const [, scheme": "without a scheme, no URL can be read",

@@ -9,9 +9,6 @@ export interface Flag {
   readonly text: string
 }
 
-/** No flag sets the secret, because other users can read the arguments of a process. */
-export const secretVariable = "STORE_API_CLIENT_SECRET"
-
 export type Flags = Readonly<Record<string, Flag>>
 
 /** The flags that were given. */
@@ -34,9 +31,6 @@ export const common = {
   "allow-insecure": { text: "Send secrets over http to other machines" },
   "verbose": { alias: "v", text: "Show each request on stderr, without secrets" }
 } as const satisfies Flags
-
-/** With one of them, the default profile is not used. */
-export const service = ["auth-url", "api-url", "client-id", "secret-file", "dotenv"] as const
 
 const caching = {
   "force-refresh": { text: "Get a new token, and ignore a cooldown" },

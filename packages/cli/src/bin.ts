@@ -4,8 +4,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { main } from "./commandLine.js"
 import { exitCodes } from "./Fault.js"
-import { main } from "./main.js"
 
 // A closed pipe (`| head`) ends the run without an error. Without a reader of standard error the run continues.
 // Other failures of standard output are those of the command that writes.

@@ -1,24 +1,29 @@
 /** Acquires tokens. Loaded when the cached token does not do. */
 import { createHmac } from "node:crypto"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type { HttpClientResponse } from "@effect/platform/HttpClientResponse"
 import { type AccessToken, remaining } from "@store-api/core/AccessToken"
 import { AccessTokenError, withRetryAt } from "@store-api/core/AccessTokenError"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as TokenSource from "@store-api/core/TokenSource"
 import { TokenStore } from "@store-api/core/TokenStore"
+import * as NodeHttp from "@store-api/platform-node/NodeHttp"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Equal from "effect/Equal"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Num from "effect/Number"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as flags from "./flags.js"
-import { layerHttp } from "./http.js"
+import { version } from "./Host.js"
 import * as output from "./output.js"
 import type { Settings } from "./settings.js"
 import { cached, forget, noToken, shared, storeTimeout } from "./tokens.js"
@@ -198,3 +203,31 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: 
   )
 
 const isSame = (one: AccessToken, other: AccessToken) => Equal.equals(one.value, other.value)
+
+/** Headers, body and query may hold secrets. */
+export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): string =>
+  `${method} ${url.replace(/\?.*/s, "")}`
+
+/** Reports a request with its outcome, also one that a time limit interrupts. */
+const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: HttpClientRequest.HttpClientRequest) =>
+  Effect.flatMap(Clock.currentTimeMillis, (start) =>
+    Effect.onExit(sent, (exit) => {
+      const outcome = Exit.match(exit, { onFailure: () => "no response", onSuccess: ({ status }) => String(status) })
+      const report = (end: number) => output.note(`${nameOf(request)}: ${outcome} (${end - start} ms)`)
+      return Effect.flatMap(Clock.currentTimeMillis, report)
+    }))
+
+/** The HTTP client of a run, without headers of a trace, which nobody collects. The library names the token request. */
+export const layerHttp = ({ verbose }: { readonly verbose: boolean }) =>
+  Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(HttpClient.HttpClient, (client) =>
+      (verbose ? HttpClient.transform(client, reported) : client).pipe(
+        HttpClient.withTracerPropagation(false),
+        HttpClient.mapRequest((request) =>
+          ["store-api", undefined].includes(request.headers["user-agent"])
+            ? HttpClientRequest.setHeader(request, "user-agent", `store-api/${version()}`)
+            : request
+        )
+      ))
+  ).pipe(Layer.provide(NodeHttp.layer()))

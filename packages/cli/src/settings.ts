@@ -1,15 +1,19 @@
 /** The settings by flags, variables and prompts, in this order. */
 import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
+import * as Terminal from "@effect/platform/Terminal"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
 import type { Service as TokenStore } from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { configuration, type Fault, fromLibrary, type LibraryError, listed, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
 import { Host, isAttended } from "./Host.js"
+import { write } from "./output.js"
 import { type Found, read as readVariables, sources, type Variables } from "./variables.js"
 
 export interface Settings {
@@ -160,6 +164,41 @@ const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
     () => configuration("Standard input, the file of --secret-file, is empty.")
   )
 
-/** Loaded when a person is asked. */
-const ask = (prompt: string, options: { readonly isOptional?: boolean; readonly isSecret?: boolean }) =>
-  Effect.flatMap(Effect.promise(() => import("./ask.js")), ({ ask }) => ask(prompt, options))
+/**
+ * Asks at the terminal, and shows nothing of a secret. Standard output stays free for the result. `isOptional`: nothing
+ * may be typed.
+ */
+const ask = (
+  prompt: string,
+  { isOptional = false, isSecret = false }: { readonly isOptional?: boolean; readonly isSecret?: boolean }
+): Effect.Effect<string, Fault> =>
+  Effect.gen(function*() {
+    const { readInput } = yield* Terminal.Terminal
+    const keys = yield* readInput
+    const echo = (shown: string) => isSecret ? Effect.void : write("stderr", shown)
+    // After `readInput`, which turns the echo of the terminal off.
+    yield* write("stderr", prompt)
+    let text = ""
+    while (true) {
+      // Ctrl+C and Ctrl+D end the keys.
+      const { input, key } = yield* Effect.catchAll(
+        keys.take,
+        () => Effect.zipRight(write("stderr", "\n"), Effect.interrupt)
+      )
+      if (key.name === "return" || key.name === "enter") {
+        yield* write("stderr", "\n")
+        if (/^[\x20-\x7e]+$/.test(text) || (text === "" && isOptional)) return text
+        const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
+        yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${problem}.\n${prompt}`)
+        text = ""
+      } else {
+        const kept = key.name === "backspace" ? text.slice(0, -1) : key.ctrl && key.name === "u" ? "" : undefined
+        const typed = Option.getOrElse(input, () => "")
+        yield* echo(kept === undefined ? typed : "\b \b".repeat(text.length - kept.length))
+        text = kept ?? text + typed
+      }
+    }
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal)))
+  )

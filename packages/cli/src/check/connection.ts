@@ -4,11 +4,28 @@ import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import * as Tls from "node:tls"
+import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { exitCodes } from "../Fault.js"
-import { portOf, type Proxy } from "./proxy.js"
-import { codeOf, type Failed, failed, inTime } from "./Step.js"
+
+/** The problem, and one line that says what to do. */
+export class Failed extends Data.TaggedError("Failed")<{
+  readonly what: string
+  readonly remedy: string
+  readonly code: number
+}> {}
+
+export const failed = (kind: keyof typeof exitCodes, what: string, remedy: string): Failed =>
+  new Failed({ what, remedy, code: exitCodes[kind].code })
+
+/** The system's code of an error. */
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "no reason given"
+
+export const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, onTimeout: () => Failed) =>
+  Effect.timeoutFail(effect, { duration: "10 seconds", onTimeout })
 
 interface Connected {
   readonly socket: Net.Socket
@@ -70,6 +87,38 @@ export const connect = (url: URL, setting: string): Step<Connected> => {
     Effect.map((socket) => ({ socket, detail: `${socket.remoteAddress ?? ""} port ${socket.remotePort ?? ""}` }))
   )
 }
+
+export interface Proxy {
+  readonly url: URL
+  /** The variable that names it. */
+  readonly variable: string
+}
+
+/** The proxy of a URL by the environment. Undici does not say which one it takes; a test compares the two. */
+export const proxyFor = (url: URL, environment: Readonly<Record<string, string | undefined>>): Proxy | undefined => {
+  if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return undefined
+  const http = variable(environment, "HTTP_PROXY")
+  const https = variable(environment, "HTTPS_PROXY")
+  const { name, value } = url.protocol === "https:" && https.value !== "" ? https : http
+  return URL.canParse(value) ? { url: new URL(value), variable: name } : undefined
+}
+
+/** The lower-case name counts first, even if it is empty. */
+const variable = (environment: Readonly<Record<string, string | undefined>>, name: string) => {
+  const lower = environment[name.toLowerCase()]
+  return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
+}
+
+/** A name includes its subdomains; `*` includes all hosts, if it is the whole list. */
+const isExempt = (url: URL, list: string): boolean =>
+  list === "*" || list.split(/[\s,]+/).some((entry) => {
+    const [, name = "", port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    const host = name.replace(/^\*?\./, "")
+    return host !== "" && (url.hostname === host || url.hostname.endsWith(`.${host}`)) &&
+      (port === undefined || port === portOf(url))
+  })
+
+const portOf = ({ port, protocol }: URL): string => port !== "" ? port : protocol === "https:" ? "443" : "80"
 
 /** A tunnel through the proxy, requested as the HTTP client does it. */
 export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {

@@ -15,11 +15,10 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { type Fault, type LibraryError, listed } from "../Fault.js"
-import { layerHttp } from "../http.js"
 import { inWords } from "../output.js"
+import { layerHttp } from "../provider.js"
 import type { Settings } from "../settings.js"
-import { tlsRemedy } from "./connection.js"
-import { Failed, failed, inTime } from "./Step.js"
+import { Failed, failed, inTime, tlsRemedy } from "./connection.js"
 
 /** A response of the endpoint, as far as it helps to understand an error. */
 interface Seen {

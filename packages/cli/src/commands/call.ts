@@ -18,9 +18,8 @@ import * as Stream from "effect/Stream"
 import { configuration, type Fault, httpError, noResponse, status, unwritable, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
-import { nameOf } from "../http.js"
 import * as output from "../output.js"
-import { make as makeProvider, type Rejection } from "../provider.js"
+import { make as makeProvider, nameOf, type Rejection } from "../provider.js"
 import { read, type Settings } from "../settings.js"
 
 type Given = flags.Values<typeof flags.call>

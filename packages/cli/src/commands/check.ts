@@ -4,9 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as connection from "../check/connection.js"
-import { proxyFor } from "../check/proxy.js"
 import * as responses from "../check/responses.js"
-import { Failed } from "../check/Step.js"
 import { Fault, noResponse } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
@@ -70,7 +68,7 @@ const configured = (given: flags.Values<typeof flags.check>, path: string) =>
     Effect.tap(responses.checkSettings),
     Effect.mapBoth({
       onFailure: ({ code, message }) =>
-        new Failed({ what: "a setting is missing or cannot be used", remedy: message, code }),
+        new connection.Failed({ what: "a setting is missing or cannot be used", remedy: message, code }),
       onSuccess: (settings) => ({ settings, detail: `${settings.origins}; ${responses.tokenRequest(settings)}` })
     })
   )
@@ -78,7 +76,7 @@ const configured = (given: flags.Values<typeof flags.check>, path: string) =>
 /** Tries each step to the server alone, so that the fault has a name. */
 const reach = (report: Report, url: URL, setting: string, server = "") =>
   Effect.gen(function*() {
-    const proxy = proxyFor(url, (yield* Host).process.env)
+    const proxy = connection.proxyFor(url, (yield* Host).process.env)
     const { url: first, variable } = proxy ?? { url, variable: setting }
     const prefix = proxy === undefined ? server : "proxy "
     yield* step(report, `${prefix}name lookup`, connection.lookup(first, variable))
@@ -90,7 +88,7 @@ const reach = (report: Report, url: URL, setting: string, server = "") =>
 /** What a step says when it succeeds, with its result if it has one. */
 type Result = string | { readonly detail: string }
 
-const step = <A extends Result, R>(report: Report, name: string, effect: Effect.Effect<A, Failed, R>) =>
+const step = <A extends Result, R>(report: Report, name: string, effect: Effect.Effect<A, connection.Failed, R>) =>
   Effect.gen(function*() {
     const [took, outcome] = yield* Effect.timed(Effect.either(output.whileWaiting(`the step "${name}"`, effect)))
     const millis = Math.round(Duration.toMillis(took))

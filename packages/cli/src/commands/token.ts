@@ -1,4 +1,4 @@
-/** `store-api token`: prints a token for another program. */
+/** The commands on the cached token. Other programs wait for `token`, so this module loads no HTTP client. */
 import { type AccessToken, remaining } from "@store-api/core/AccessToken"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -6,6 +6,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { configuration, unavailable } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
@@ -14,7 +15,8 @@ import * as tokens from "../tokens.js"
 
 type Given = flags.Values<typeof flags.token>
 
-export const run = (given: Given) =>
+/** Prints a token for another program. */
+export const token = (given: Given) =>
   Effect.gen(function*() {
     const found = yield* settings.read(given)
     const cached = given["force-refresh"] || given["no-cache"] ? Option.none() : yield* tokens.cached(found)
@@ -44,3 +46,51 @@ const textOf = ({ format }: Given, token: AccessToken, now: number): string => {
     scope: token.scope
   })
 }
+
+const none = "No valid token is cached for this service, client and secret."
+
+/** `store-api status`, which sends nothing. */
+export const status = (given: flags.Values<typeof flags.status>) =>
+  Effect.gen(function*() {
+    const found = yield* settings.read(given)
+    const { folder, profile } = found
+    yield* requireCache(found)
+    const token = Option.getOrUndefined(yield* tokens.cached(found))
+    const now = yield* Clock.currentTimeMillis
+    const left = token === undefined ? 0 : token.expiresAt.epochMillis - now
+    if (given.json) {
+      const times = token === undefined ? {} : {
+        acquired_at: DateTime.formatIso(token.acquiredAt),
+        expires_at: DateTime.formatIso(token.expiresAt),
+        expires_in: Math.floor(left / 1000)
+      }
+      yield* output.line(JSON.stringify({ profile, folder, cached: token !== undefined, ...times }))
+    } else {
+      if (profile !== undefined) yield* output.line(`profile  ${profile}`)
+      yield* output.line(`folder   ${folder}`)
+      const until = token && DateTime.formatIso(token.expiresAt).slice(0, 19)
+      if (until !== undefined) yield* output.line(`token    valid for ${output.inWords(left)}, until ${until}Z`)
+    }
+    if (token === undefined) return yield* unavailable(none)
+  })
+
+/** `store-api logout`, which sends nothing. */
+export const logout = (given: flags.Values<typeof flags.logout>) =>
+  Effect.gen(function*() {
+    const found = yield* settings.read(given)
+    const { folder } = found
+    yield* requireCache(found)
+    const token = yield* tokens.cached(found)
+    yield* Effect.transposeMapOption(token, (token) => tokens.forget(found, token))
+    if (Option.isSome(yield* tokens.cached(found))) {
+      return yield* configuration(`Cannot remove the token from ${folder}. Check that you may write to it.`)
+    }
+    yield* output.note(Option.isSome(token) ? "The cached token is removed." : none)
+  })
+
+/** A cache that cannot be read is a failure here, and a miss elsewhere. */
+const requireCache = ({ folder, store }: settings.Settings) =>
+  store.get("").pipe(
+    Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),
+    Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
+  )

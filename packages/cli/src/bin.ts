@@ -29,18 +29,10 @@ process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
 /** How long finalizers may take after a signal. */
 const grace = "2 seconds"
 
-const program = Effect.flatMap(
-  Effect.forkDaemon(main(process.argv.slice(2))),
-  (fiber) =>
-    Effect.onInterrupt(
-      Fiber.join(fiber),
-      () =>
-        Effect.zipRight(
-          Fiber.interruptFork(fiber),
-          Effect.timeoutOption(Effect.interruptible(Fiber.await(fiber)), grace)
-        )
-    )
-)
+const program = Effect.flatMap(Effect.forkDaemon(main(process.argv.slice(2))), (fiber) => {
+  const stop = Effect.timeoutOption(Effect.interruptible(Fiber.interrupt(fiber)), grace)
+  return Effect.onInterrupt(Fiber.join(fiber), () => stop)
+})
 
 NodeRuntime.runMain(program, {
   disableErrorReporting: true,

@@ -11,16 +11,10 @@ import * as output from "./output.js"
 export type Run = Effect.Effect<void, Fault, FileSystem.FileSystem>
 
 /** By the table of flags. */
-export type Given = Readonly<Record<string, boolean | string | ReadonlyArray<string> | undefined>>
+export type Given = Parameters<EmulatorCommand.Command["run"]>[0]
 
-export interface Command {
-  readonly text: string
-  /** As in a usage line: `<path>`, or `[path]` if it may be left out. */
-  readonly args?: string
-  readonly more?: string
+export interface Command extends Omit<EmulatorCommand.Command, "flags" | "run"> {
   readonly flags: flags.Flags
-  /** Lines without `store-api`. */
-  readonly examples: ReadonlyArray<string>
   /** None for a group of commands. */
   readonly run?: (given: Given, args: ReadonlyArray<string>) => Run
 }

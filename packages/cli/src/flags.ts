@@ -1,12 +1,9 @@
 /** The flags of each command. The parser, the help and the completion are made of these tables. */
+import type * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 
-/** A flag. Without `value`, which names its value in the help, it is a switch. */
-export interface Flag {
-  readonly value?: string
-  readonly many?: true
+/** A flag, which may have one letter as well. */
+export interface Flag extends EmulatorCommand.Flag {
   readonly alias?: string
-  readonly choices?: ReadonlyArray<string>
-  readonly text: string
 }
 
 export type Flags = Readonly<Record<string, Flag>>

@@ -10,15 +10,16 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { exitCodes } from "../Fault.js"
 
-/** The problem, and one line that says what to do. */
-export class Failed extends Data.TaggedError("Failed")<{
-  readonly what: string
-  readonly remedy: string
-  readonly code: number
-}> {}
+/** What a step found. A problem comes with one line that says what to do. */
+export interface Result {
+  readonly detail: string
+  readonly remedy?: string | undefined
+}
 
-export const failed = (kind: keyof typeof exitCodes, what: string, remedy: string): Failed =>
-  new Failed({ what, remedy, code: exitCodes[kind].code })
+export class Failed extends Data.TaggedError("Failed")<Required<Result> & { readonly code: number }> {}
+
+export const failed = (kind: keyof typeof exitCodes, detail: string, remedy: string): Failed =>
+  new Failed({ detail, remedy, code: exitCodes[kind].code })
 
 /** The system's code of an error. */
 const codeOf = (error: unknown): string =>
@@ -27,9 +28,8 @@ const codeOf = (error: unknown): string =>
 export const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, onTimeout: () => Failed) =>
   Effect.timeoutFail(effect, { duration: "10 seconds", onTimeout })
 
-interface Connected {
+interface Connected extends Result {
   readonly socket: Net.Socket
-  readonly detail: string
 }
 
 type Step<A> = Effect.Effect<A, Failed, Scope.Scope>
@@ -43,18 +43,20 @@ const nameServerRemedy = "Check the name servers of this machine and its network
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "")
 
 /** `setting`: the flag or the variable of the URL. */
-export const lookup = (url: URL, setting: string): Effect.Effect<string, Failed> => {
+export const lookup = (url: URL, setting: string): Effect.Effect<Result, Failed> => {
   const host = hostOf(url)
-  if (Net.isIP(host) !== 0) return Effect.succeed(`${host} is an address`)
+  if (Net.isIP(host) !== 0) return Effect.succeed({ detail: `${host} is an address` })
   const whyNot = (code: string) =>
     code === "ENOTFOUND"
       ? unavailable(`${host} is not known (${code})`, `Check the host in ${setting}, and that this network knows it.`)
       : unavailable(`${host} could not be looked up (${code})`, nameServerRemedy)
-  return Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) })
-    .pipe(
-      Effect.map((addresses) => `${host} is ${addresses.map(({ address }) => address).join(", ")}`),
-      (found) => inTime(found, () => unavailable(`no response about ${host}`, nameServerRemedy))
-    )
+  return Effect.map(
+    inTime(
+      Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) }),
+      () => unavailable(`no response about ${host}`, nameServerRemedy)
+    ),
+    (addresses) => ({ detail: `${host} is ${addresses.map(({ address }) => address).join(", ")}` })
+  )
 }
 
 /** A socket until the scope ends. Only its creation is uninterruptible, because a server may never respond. */
@@ -133,13 +135,8 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   const tls = { servername: Net.isIP(host) === 0 ? host : "", rejectUnauthorized: true }
   const open = () =>
     (protocol === "https:" ? Https : Http).request({
-      ...tls,
-      host,
-      port: portOf(proxy.url),
-      method: "CONNECT",
-      path,
-      headers: { Host: path, ...authorization },
-      agent: false
+      ...{ ...tls, host, port: portOf(proxy.url), method: "CONNECT", path, agent: false },
+      headers: { Host: path, ...authorization }
     })
   const because = (what: string, remedy = `Check that ${proxy.variable} names a proxy that runs.`) =>
     unavailable(`the proxy ${hostname} ${what}`, remedy)
@@ -184,14 +181,14 @@ export const tlsRemedy = (url: URL, setting: string): Effect.Effect<string | und
   )
 
 /** The handshake, with the authorities that Node trusts. */
-export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<string> => {
+export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<Result> => {
   const host = hostOf(url)
   const open = () =>
     Tls.connect({ socket, rejectUnauthorized: true, ...(Net.isIP(host) === 0 && { servername: host }), host })
   return inTime(
     opened(open, "secureConnect", (error) => whyNoHandshake(codeOf(error), host, setting)),
     () => unavailable("the handshake does not complete", `Check that ${setting} names a port that speaks TLS.`)
-  ).pipe(Effect.map((secure) => `${secure.getProtocol() ?? "TLS"}, certificate trusted`))
+  ).pipe(Effect.map((secure) => ({ detail: `${secure.getProtocol() ?? "TLS"}, certificate trusted` })))
 }
 
 const whyNoHandshake = (code: string, host: string, setting: string): Failed => {

@@ -52,9 +52,8 @@ const none = "No valid token is cached for this service, client and secret."
 /** `store-api status`, which sends nothing. */
 export const status = (given: flags.Values<typeof flags.status>) =>
   Effect.gen(function*() {
-    const found = yield* settings.read(given)
+    const found = yield* readWithCache(given)
     const { folder, profile } = found
-    yield* requireCache(found)
     const token = Option.getOrUndefined(yield* tokens.cached(found))
     const now = yield* Clock.currentTimeMillis
     const left = token === undefined ? 0 : token.expiresAt.epochMillis - now
@@ -77,20 +76,19 @@ export const status = (given: flags.Values<typeof flags.status>) =>
 /** `store-api logout`, which sends nothing. */
 export const logout = (given: flags.Values<typeof flags.logout>) =>
   Effect.gen(function*() {
-    const found = yield* settings.read(given)
-    const { folder } = found
-    yield* requireCache(found)
+    const found = yield* readWithCache(given)
     const token = yield* tokens.cached(found)
     yield* Effect.transposeMapOption(token, (token) => tokens.forget(found, token))
     if (Option.isSome(yield* tokens.cached(found))) {
-      return yield* configuration(`Cannot remove the token from ${folder}. Check that you may write to it.`)
+      return yield* configuration(`Cannot remove the token from ${found.folder}. Check that you may write to it.`)
     }
     yield* output.note(Option.isSome(token) ? "The cached token is removed." : none)
   })
 
 /** A cache that cannot be read is a failure here, and a miss elsewhere. */
-const requireCache = ({ folder, store }: settings.Settings) =>
-  store.get("").pipe(
-    Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),
-    Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
-  )
+const readWithCache = (given: flags.Values<typeof flags.logout>) =>
+  Effect.tap(settings.read(given), ({ folder, store }) =>
+    store.get("").pipe(
+      Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),
+      Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
+    ))

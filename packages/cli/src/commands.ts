@@ -2,7 +2,7 @@
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 import * as Effect from "effect/Effect"
-import { logout, status, token } from "./commands/token.js"
+import { logout, run, status, token } from "./commands/token.js"
 import { configuration, type Fault, usage } from "./Fault.js"
 import * as flags from "./flags.js"
 import { Host } from "./Host.js"
@@ -87,7 +87,7 @@ export const commands: Readonly<Record<string, Command>> = {
     args: "<command...>",
     more: "Write -- before it, so that its flags are its own. Signals are passed to it, and its exit code is returned.",
     examples: ["run -- npm test", "run --profile books -- node import.js"],
-    run: (given, _, args) => load(() => import("./commands/run.js"), ({ run }) => run(given, args))
+    run: (given, _, args) => run(given, args)
   }),
   status: command(flags.status, {
     text: "Show the cached token; exit with code 5 if there is none",

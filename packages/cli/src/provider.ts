@@ -44,10 +44,8 @@ export const make = (settings: Settings, caching: Caching) =>
     // Clocks round, so `acquiredAt` of a new token may be a few milliseconds before the start.
     const startedAt = (yield* Clock.currentTimeMillis) - 10
     const http = yield* Layer.build(layerHttp(settings))
-    const endpoint = yield* Effect.provide(
-      TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials) }),
-      http
-    )
+    const options = { ...settings, credentials: Effect.succeed(settings.credentials) }
+    const endpoint = yield* Effect.provide(TokenEndpoint.make(options), http)
     const source = caching["no-cache"]
       ? { ...endpoint, dropRejected: () => Effect.succeed(undefined) }
       : yield* cachedSource(settings, endpoint, caching["force-refresh"])

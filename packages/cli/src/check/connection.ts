@@ -8,7 +8,7 @@ import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { exitCodes } from "../Fault.js"
+import { exitCodes, systemCode } from "../Fault.js"
 
 /** What a step found. A problem comes with one line that says what to do. */
 export interface Result {
@@ -21,9 +21,7 @@ export class Failed extends Data.TaggedError("Failed")<Required<Result> & { read
 export const failed = (kind: keyof typeof exitCodes, detail: string, remedy: string): Failed =>
   new Failed({ detail, remedy, code: exitCodes[kind].code })
 
-/** The system's code of an error. */
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "no reason given"
+const codeOf = (error: unknown): string => systemCode(error) ?? "no reason given"
 
 export const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, onTimeout: () => Failed) =>
   Effect.timeoutFail(effect, { duration: "10 seconds", onTimeout })

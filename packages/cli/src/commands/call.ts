@@ -12,10 +12,9 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Predicate from "effect/Predicate"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { configuration, type Fault, httpError, noResponse, status, unwritable, usage } from "../Fault.js"
+import { configuration, type Fault, httpError, noResponse, status, systemCode, unwritable, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
@@ -99,10 +98,7 @@ const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault>
 }
 
 /** The body, as JSON unless a header says otherwise. A file and standard input are streamed, so they are sent once. */
-const withBody = (
-  { data, ...given }: Given,
-  request: HttpClientRequest.HttpClientRequest
-): Effect.Effect<HttpClientRequest.HttpClientRequest, Fault, FileSystem.FileSystem> =>
+const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
     const contentType = "application/json"
     const { pathOf, process } = yield* Host
@@ -203,7 +199,6 @@ const indented = (text: string): string => {
   }).join("")
 }
 
-/** Of the error only the system's code, because it holds the request. */
 const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
   const code = systemCode(error.cause)
   const name = code === undefined ? "" : ` (${code})`
@@ -212,10 +207,4 @@ const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
     : error.reason === "InvalidUrl"
     ? `The path cannot be joined with ${settings.nameOf("apiUrl")}. Start it with a slash.`
     : `Cannot reach the API${name}. Run store-api check with the same path.`
-}
-
-const systemCode = (cause: unknown, depth = 0): string | undefined => {
-  if (!Predicate.isObject(cause) || depth > 4) return undefined
-  if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") return cause.code
-  return Predicate.hasProperty(cause, "cause") ? systemCode(cause.cause, depth + 1) : undefined
 }

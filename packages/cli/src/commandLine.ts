@@ -4,7 +4,7 @@ import { Command as Parser, CommanderError, Option } from "commander"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { commands, type Given, load, type Run } from "./commands.js"
-import { exitCodes, type Fault, usage } from "./Fault.js"
+import { exitCodes, usage } from "./Fault.js"
 import * as flags from "./flags.js"
 import { Host, version } from "./Host.js"
 import * as output from "./output.js"
@@ -15,10 +15,8 @@ const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.
 const run = (args: ReadonlyArray<string>) => {
   // Those after -- are of another program.
   if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
-    return usage(
-      "A secret is never a flag, because others on this machine can read flags. " +
-        "Use STORE_API_CLIENT_SECRET or --secret-file."
-    )
+    const why = "A secret is never a flag, because others on this machine can read flags."
+    return usage(`${why} Use STORE_API_CLIENT_SECRET or --secret-file.`)
   }
   // Hidden: the completion scripts run it.
   return args[0] === "__complete"
@@ -26,13 +24,11 @@ const run = (args: ReadonlyArray<string>) => {
     : Effect.flatMap(Host, ({ process }) => parse(args, Math.min(process.stdout.columns ?? 80, 80)))
 }
 
-const report = ({ code, message }: Fault): Effect.Effect<number> =>
-  Effect.as(message === "" ? Effect.void : output.problem(message), code)
-
 export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
   Effect.suspend(() => run(args)).pipe(
     Effect.as(0),
-    Effect.catchTag("Fault", report),
+    Effect.catchTag("Fault", ({ code, message }) =>
+      Effect.as(message === "" ? Effect.void : output.problem(message), code)),
     Effect.provide(NodeFileSystem.layer),
     output.withLogger
   )

@@ -89,13 +89,13 @@ export const commands: Readonly<Record<string, Command>> = {
     examples: ["run -- npm test", "run --profile books -- node import.js"],
     run: (given, _, args) => run(given, args)
   }),
-  status: command(flags.status, {
+  status: command(flags.check, {
     text: "Show the cached token; exit with code 5 if there is none",
     more: "Sends nothing. It needs the client secret, because cached tokens are encrypted with it.",
     examples: ["status", "status --json --profile books"],
     run: status
   }),
-  logout: command(flags.logout, {
+  logout: command(flags.common, {
     text: "Remove the cached token",
     more: "The service does not learn of it: a copy of the token stays valid until it expires.",
     examples: ["logout", "logout --profile books"],

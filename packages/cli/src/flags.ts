@@ -56,10 +56,6 @@ export const call = {
 
 export const check = { ...json, ...common } as const satisfies Flags
 
-export const status = check
-
-export const logout = common
-
 export const run = { ...caching, ...common } as const satisfies Flags
 
 export const profileAdd = {

@@ -30,11 +30,6 @@ import { cached, forget, noToken, shared, storeTimeout } from "./tokens.js"
 
 type Caching = Pick<flags.Values<typeof flags.token>, "force-refresh" | "no-cache">
 
-/** An API rejected a token of this run. `keptUntil`: the token stays, because too many were rejected before. */
-export interface Rejection {
-  readonly keptUntil: number | undefined
-}
-
 /**
  * A provider over the cached token and the endpoint, and the HTTP client of both. `get` returns a token with enough
  * remaining lifetime for a request.
@@ -62,10 +57,11 @@ export const make = (settings: Settings, caching: Caching) =>
       const longest = Duration.times(yield* remaining(token), 0.5)
       return yield* Effect.orElse(Effect.timeout(provider.refresh, longest), () => provider.get)
     })
-    const rejections: Array<Rejection> = []
+    // One per token that an API rejected: until when it stays, because too many were rejected before.
+    const rejections: Array<number | undefined> = []
     const invalidate = (token: AccessToken) =>
       Effect.flatMap(source.dropRejected(token), (keptUntil) => {
-        rejections.push({ keptUntil })
+        rejections.push(keptUntil)
         return keptUntil === undefined ? provider.invalidate(token) : Effect.void
       })
     return { http, provider: { ...provider, get: output.whileWaiting("a token", get), invalidate }, rejections }
@@ -92,7 +88,7 @@ const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: 
       // A rejected token is not stored any more. If the endpoint issues it again, it is stored again.
       acquire: (replacing: Option.Option<AccessToken>) =>
         Effect.flatMap(stored, (stored) => acquire(Option.zipRight(stored, replacing))),
-      dropRejected: (token: AccessToken): Effect.Effect<Rejection["keptUntil"]> =>
+      dropRejected: (token: AccessToken): Effect.Effect<number | undefined> =>
         Effect.gen(function*() {
           // Another run has replaced it.
           if (!Option.exists(yield* stored, (stored) => isSame(stored, token))) return undefined

@@ -18,7 +18,7 @@ import { configuration, type Fault, httpError, noResponse, status, systemCode, u
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
-import { make as makeProvider, nameOf, type Rejection } from "../provider.js"
+import { make as makeProvider, nameOf } from "../provider.js"
 import { read, type Settings } from "../settings.js"
 
 type Given = flags.Values<typeof flags.call>
@@ -126,16 +126,17 @@ const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =
   [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
 
 /** Why the API's 401 stands: by the rejections of the run, of which the client makes at most two. */
-const whyRejected = ([first, second]: ReadonlyArray<Rejection>, { nameOf }: Settings): string => {
-  const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
-  if (first === undefined) return " The API says that another token would not help: the client may not do this."
-  if (first.keptUntil !== undefined) {
-    const after = DateTime.formatIso(DateTime.unsafeMake(first.keptUntil))
+const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
+  const [keptUntil] = rejections
+  const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
+  if (rejections.length === 0) return " The API says that another token would not help: the client may not do this."
+  if (keptUntil !== undefined) {
+    const after = DateTime.formatIso(DateTime.unsafeMake(keptUntil))
     return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
   }
-  return second === undefined
+  return rejections.length === 1
     ? " The token is replaced in the next run: a body from a file or standard input can be sent only once."
-    : ` A new token was rejected too: check that ${apiUrl} and ${authUrl} are of the same environment.`
+    : ` A new token was rejected too: check that ${addresses} are of the same environment.`
 }
 
 const head = (response: HttpClientResponse.HttpClientResponse): string => {

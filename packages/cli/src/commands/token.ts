@@ -83,7 +83,7 @@ export const run = (given: flags.Values<typeof flags.run>, [command = "", ...arg
 const none = "No valid token is cached for this service, client and secret."
 
 /** `store-api status`, which sends nothing. */
-export const status = (given: flags.Values<typeof flags.status>) =>
+export const status = (given: flags.Values<typeof flags.check>) =>
   Effect.gen(function*() {
     const found = yield* readWithCache(given)
     const { folder, profile } = found
@@ -107,7 +107,7 @@ export const status = (given: flags.Values<typeof flags.status>) =>
   })
 
 /** `store-api logout`, which sends nothing. */
-export const logout = (given: flags.Values<typeof flags.logout>) =>
+export const logout = (given: flags.Values<typeof flags.common>) =>
   Effect.gen(function*() {
     const found = yield* readWithCache(given)
     const token = yield* tokens.cached(found)
@@ -119,7 +119,7 @@ export const logout = (given: flags.Values<typeof flags.logout>) =>
   })
 
 /** A cache that cannot be read is a failure here, and a miss elsewhere. */
-const readWithCache = (given: flags.Values<typeof flags.logout>) =>
+const readWithCache = (given: flags.Values<typeof flags.common>) =>
   Effect.tap(settings.read(given), ({ folder, store }) =>
     store.get("").pipe(
       Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),

@@ -7,6 +7,7 @@ import {
   type UntrustedOriginError
 } from "@store-api/core/AccessTokenError"
 import * as Data from "effect/Data"
+import * as Record from "effect/Record"
 
 /** The only table of exit codes. The help prints it. 1 and 4 are those of gh. */
 export const exitCodes = {
@@ -29,17 +30,10 @@ export class Fault extends Data.TaggedError("Fault")<{
   readonly message: string
 }> {}
 
-const faultOf = (kind: keyof typeof exitCodes) => (message: string) =>
-  new Fault({ code: exitCodes[kind].code, message })
+const faults = Record.map(exitCodes, ({ code }) => (message: string) => new Fault({ code, message }))
 
-export const usage = faultOf("usage")
-export const configuration = faultOf("configuration")
-export const refused = faultOf("refused")
-export const unavailable = faultOf("unavailable")
-export const noResponse = faultOf("noResponse")
-export const status = faultOf("status")
-export const httpError = faultOf("httpError")
-export const unwritable = faultOf("output")
+export const { configuration, httpError, noResponse, notStarted } = faults
+export const { output: unwritable, refused, status, unavailable, usage } = faults
 
 export type LibraryError = AccessTokenError | ConfigurationError | UntrustedOriginError
 
@@ -58,3 +52,9 @@ export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault 
 
 export const listed = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
+
+/** The system's code of an error, or of what caused it: the rest of its message may hold the request. */
+export const systemCode = (cause: unknown, depth = 0): string | undefined => {
+  if (!(cause instanceof Error) || depth > 4) return undefined
+  return "code" in cause && typeof cause.code === "string" ? cause.code : systemCode(cause.cause, depth + 1)
+}

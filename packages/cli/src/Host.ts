@@ -6,10 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-export interface Output extends NodeJS.WritableStream {
-  readonly isTTY?: boolean
-  readonly columns?: number
-}
+export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number }
 
 export interface Service {
   /** Node opens a stream at the first access, so each is accessed only where it is used. */

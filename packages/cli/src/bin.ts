@@ -4,8 +4,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { main } from "./commandLine.js"
 import { exitCodes } from "./Fault.js"
-import { main } from "./main.js"
 
 // A closed pipe (`| head`) ends the run without an error. Without a reader of standard error the run continues.
 // Other failures of standard output are those of the command that writes.
@@ -29,18 +29,10 @@ process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
 /** How long finalizers may take after a signal. */
 const grace = "2 seconds"
 
-const program = Effect.flatMap(
-  Effect.forkDaemon(main(process.argv.slice(2))),
-  (fiber) =>
-    Effect.onInterrupt(
-      Fiber.join(fiber),
-      () =>
-        Effect.zipRight(
-          Fiber.interruptFork(fiber),
-          Effect.timeoutOption(Effect.interruptible(Fiber.await(fiber)), grace)
-        )
-    )
-)
+const program = Effect.flatMap(Effect.forkDaemon(main(process.argv.slice(2))), (fiber) => {
+  const stop = Effect.timeoutOption(Effect.interruptible(Fiber.interrupt(fiber)), grace)
+  return Effect.onInterrupt(Fiber.join(fiber), () => stop)
+})
 
 NodeRuntime.runMain(program, {
   disableErrorReporting: true,

@@ -1,14 +1,39 @@
-/** From arguments to a command, by commander: its flags are strict, and it writes the help. */
+/** From arguments to an exit code, by commander: its flags are strict, and it writes the help. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Command as Parser, CommanderError, Option } from "commander"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import { commands, type Given, type Run } from "./commands.js"
+import { commands, type Given, load, type Run } from "./commands.js"
 import { exitCodes, usage } from "./Fault.js"
 import * as flags from "./flags.js"
-import { version } from "./Host.js"
-import { write } from "./output.js"
+import { Host, version } from "./Host.js"
+import * as output from "./output.js"
 
-export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
+/** Other users can read the arguments of a process, so this program does not repeat such a secret. */
+const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.test(arg)
+
+const run = (args: ReadonlyArray<string>) => {
+  // Those after -- are of another program.
+  if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
+    const why = "A secret is never a flag, because others on this machine can read flags."
+    return usage(`${why} Use STORE_API_CLIENT_SECRET or --secret-file.`)
+  }
+  // Hidden: the completion scripts run it.
+  return args[0] === "__complete"
+    ? load(() => import("./commands/completion.js"), ({ complete }) => complete(commands, args.slice(1)))
+    : Effect.flatMap(Host, ({ process }) => parse(args, Math.min(process.stdout.columns ?? 80, 80)))
+}
+
+export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
+  Effect.suspend(() => run(args)).pipe(
+    Effect.as(0),
+    Effect.catchTag("Fault", ({ code, message }) =>
+      Effect.as(message === "" ? Effect.void : output.problem(message), code)),
+    Effect.provide(NodeFileSystem.layer),
+    output.withLogger
+  )
+
+const parse = (args: ReadonlyArray<string>, columns: number): Run => {
   const printed: Array<string> = []
   const given: Texts = new Map()
   let selected: Run = Effect.void
@@ -49,7 +74,7 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
     onLeft: (error) => {
       if (!(error instanceof CommanderError)) return Effect.die(error)
       const isHelp = error.exitCode === 0 || error.code === "commander.help"
-      return isHelp ? write("stdout", printed.join("")) : usage(sentenceOf(printed.join("")))
+      return isHelp ? output.write("stdout", printed.join("")) : usage(sentenceOf(printed.join("")))
     },
     onRight: () => selected
   })

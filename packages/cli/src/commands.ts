@@ -2,23 +2,19 @@
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 import * as Effect from "effect/Effect"
-import { run } from "./commands/token.js"
-import type { Fault } from "./Fault.js"
+import { logout, run, status, token } from "./commands/token.js"
+import { configuration, type Fault, usage } from "./Fault.js"
 import * as flags from "./flags.js"
+import { Host } from "./Host.js"
+import * as output from "./output.js"
 
 export type Run = Effect.Effect<void, Fault, FileSystem.FileSystem>
 
 /** By the table of flags. */
-export type Given = Readonly<Record<string, boolean | string | ReadonlyArray<string> | undefined>>
+export type Given = Parameters<EmulatorCommand.Command["run"]>[0]
 
-export interface Command {
-  readonly text: string
-  /** As in a usage line: `<path>`, or `[path]` if it may be left out. */
-  readonly args?: string
-  readonly more?: string
+export interface Command extends Omit<EmulatorCommand.Command, "flags" | "run"> {
   readonly flags: flags.Flags
-  /** Lines without `store-api`. */
-  readonly examples: ReadonlyArray<string>
   /** None for a group of commands. */
   readonly run?: (given: Given, args: ReadonlyArray<string>) => Run
 }
@@ -45,17 +41,32 @@ const emulator = Object.fromEntries(
     {
       ...command,
       examples: command.examples.map((line) => `emulator ${line}`),
-      run: (given, [argument = ""]) =>
-        load(() => import("./commands/emulator.js"), ({ run }) => run(command, given, argument))
+      run: (given, [argument = ""]) => runEmulator(command, given, argument)
     }
   ])
 )
+
+const runEmulator = ({ flags, run }: EmulatorCommand.Command, given: Given, argument: string) =>
+  Effect.gen(function*() {
+    const console = yield* Effect.console
+    const { pathOf } = yield* Host
+    const toHost = { ...console, log: (text: unknown) => Effect.ignore(output.line(String(text))) }
+    const values = Object.entries(given).map(([name, value]) =>
+      [name, flags[name]?.value === "FILE" && typeof value === "string" ? pathOf(value) : value] as const
+    )
+    yield* run(Object.fromEntries(values), argument).pipe(
+      Effect.withConsole(toHost),
+      Effect.mapError(({ message, option, reason }) =>
+        reason === "InvalidOption" && !option.startsWith("STORE_API") ? usage(message) : configuration(message)
+      )
+    )
+  })
 
 export const commands: Readonly<Record<string, Command>> = {
   token: command(flags.token, {
     text: "Print an access token for another program",
     examples: ["token --format json", "token --format header | curl -H @- $STORE_API_URL/orders"],
-    run
+    run: token
   }),
   call: command(flags.call, {
     text: "Call the API with a token",
@@ -76,19 +87,19 @@ export const commands: Readonly<Record<string, Command>> = {
     args: "<command...>",
     more: "Write -- before it, so that its flags are its own. Signals are passed to it, and its exit code is returned.",
     examples: ["run -- npm test", "run --profile books -- node import.js"],
-    run: (given, _, args) => load(() => import("./commands/run.js"), ({ run }) => run(given, args))
+    run: (given, _, args) => run(given, args)
   }),
-  status: command(flags.status, {
+  status: command(flags.check, {
     text: "Show the cached token; exit with code 5 if there is none",
     more: "Sends nothing. It needs the client secret, because cached tokens are encrypted with it.",
     examples: ["status", "status --json --profile books"],
-    run: (given) => load(() => import("./commands/status.js"), ({ run }) => run(given))
+    run: status
   }),
-  logout: command(flags.logout, {
+  logout: command(flags.common, {
     text: "Remove the cached token",
     more: "The service does not learn of it: a copy of the token stays valid until it expires.",
     examples: ["logout", "logout --profile books"],
-    run: (given) => load(() => import("./commands/status.js"), ({ logout }) => logout(given))
+    run: logout
   }),
   profile: {
     text: "Save and select settings by name",

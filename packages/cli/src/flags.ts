@@ -1,16 +1,10 @@
 /** The flags of each command. The parser, the help and the completion are made of these tables. */
+import type * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 
-/** A flag. Without `value`, which names its value in the help, it is a switch. */
-export interface Flag {
-  readonly value?: string
-  readonly many?: true
+/** A flag, which may have one letter as well. */
+export interface Flag extends EmulatorCommand.Flag {
   readonly alias?: string
-  readonly choices?: ReadonlyArray<string>
-  readonly text: string
 }
-
-/** No flag sets the secret, because other users can read the arguments of a process. */
-export const secretVariable = "STORE_API_CLIENT_SECRET"
 
 export type Flags = Readonly<Record<string, Flag>>
 
@@ -34,9 +28,6 @@ export const common = {
   "allow-insecure": { text: "Send secrets over http to other machines" },
   "verbose": { alias: "v", text: "Show each request on stderr, without secrets" }
 } as const satisfies Flags
-
-/** With one of them, the default profile is not used. */
-export const service = ["auth-url", "api-url", "client-id", "secret-file", "dotenv"] as const
 
 const caching = {
   "force-refresh": { text: "Get a new token, and ignore a cooldown" },
@@ -64,10 +55,6 @@ export const call = {
 } as const satisfies Flags
 
 export const check = { ...json, ...common } as const satisfies Flags
-
-export const status = check
-
-export const logout = common
 
 export const run = { ...caching, ...common } as const satisfies Flags
 

@@ -13,14 +13,10 @@ type Out = "stdout" | "stderr"
 const hasColours = ({ process }: Service, out: Out): boolean =>
   process[out].isTTY === true && process.env["TERM"] !== "dumb" && !process.env["NO_COLOR"] && !process.env["CI"]
 
-const painted = (host: Service, out: Out, code: number, text: string): string =>
-  hasColours(host, out) ? `\u001b[${code}m${text}\u001b[0m` : text
+const colours = { red: 31, green: 32, yellow: 33 }
 
-const paint = (code: number) => (out: Out, text: string): Effect.Effect<string> =>
-  Effect.map(Host, (host) => painted(host, out, code, text))
-
-export const red = paint(31)
-export const green = paint(32)
+export const painted = (host: Service, out: Out, colour: keyof typeof colours, text: string): string =>
+  hasColours(host, out) ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
 
 /** Waits until the text was taken, so that a slow reader slows the server down. */
 export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, Fault> =>
@@ -62,7 +58,9 @@ export const note = (text: string): Effect.Effect<void> => Effect.ignore(write("
 
 /** Why a run fails. */
 export const problem = (message: string): Effect.Effect<void> =>
-  forPerson("stderr", message).pipe(Effect.flatMap((text) => red("stderr", text)), Effect.flatMap(note))
+  Effect.zipWith(Host, forPerson("stderr", message), (host, text) => painted(host, "stderr", "red", text)).pipe(
+    Effect.flatMap(note)
+  )
 
 /** On a terminal, says after 2 seconds what is waited for. */
 export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
@@ -77,7 +75,7 @@ export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effe
     const logger = Logger.make<unknown, void>(({ annotations, logLevel, message }) => {
       const details = [...annotations].map(([name, value]) => `${name}: ${String(value)}`).join(", ")
       const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
-      const level = painted(host, "stderr", 33, logLevel.label.toLowerCase())
+      const level = painted(host, "stderr", "yellow", logLevel.label.toLowerCase())
       host.process.stderr.write(`store-api: ${level}: ${words}${details === "" ? "" : ` (${details})`}\n`)
     })
     return Effect.locally(effect, FiberRef.currentLoggers, HashSet.make<[Logger.Logger<unknown, unknown>]>(logger))

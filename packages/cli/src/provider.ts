@@ -1,34 +1,34 @@
 /** Acquires tokens. Loaded when the cached token does not do. */
 import { createHmac } from "node:crypto"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type { HttpClientResponse } from "@effect/platform/HttpClientResponse"
 import { type AccessToken, remaining } from "@store-api/core/AccessToken"
 import { AccessTokenError, withRetryAt } from "@store-api/core/AccessTokenError"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as TokenSource from "@store-api/core/TokenSource"
 import { TokenStore } from "@store-api/core/TokenStore"
+import * as NodeHttp from "@store-api/platform-node/NodeHttp"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Equal from "effect/Equal"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Num from "effect/Number"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as flags from "./flags.js"
-import { layerHttp } from "./http.js"
+import { version } from "./Host.js"
 import * as output from "./output.js"
 import type { Settings } from "./settings.js"
 import { cached, forget, noToken, shared, storeTimeout } from "./tokens.js"
 
 type Caching = Pick<flags.Values<typeof flags.token>, "force-refresh" | "no-cache">
-
-/** An API rejected a token of this run. `keptUntil`: the token stays, because too many were rejected before. */
-export interface Rejection {
-  readonly keptUntil: number | undefined
-}
 
 /**
  * A provider over the cached token and the endpoint, and the HTTP client of both. `get` returns a token with enough
@@ -39,10 +39,8 @@ export const make = (settings: Settings, caching: Caching) =>
     // Clocks round, so `acquiredAt` of a new token may be a few milliseconds before the start.
     const startedAt = (yield* Clock.currentTimeMillis) - 10
     const http = yield* Layer.build(layerHttp(settings))
-    const endpoint = yield* Effect.provide(
-      TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials) }),
-      http
-    )
+    const options = { ...settings, credentials: Effect.succeed(settings.credentials) }
+    const endpoint = yield* Effect.provide(TokenEndpoint.make(options), http)
     const source = caching["no-cache"]
       ? { ...endpoint, dropRejected: () => Effect.succeed(undefined) }
       : yield* cachedSource(settings, endpoint, caching["force-refresh"])
@@ -59,10 +57,11 @@ export const make = (settings: Settings, caching: Caching) =>
       const longest = Duration.times(yield* remaining(token), 0.5)
       return yield* Effect.orElse(Effect.timeout(provider.refresh, longest), () => provider.get)
     })
-    const rejections: Array<Rejection> = []
+    // One per token that an API rejected: until when it stays, because too many were rejected before.
+    const rejections: Array<number | undefined> = []
     const invalidate = (token: AccessToken) =>
       Effect.flatMap(source.dropRejected(token), (keptUntil) => {
-        rejections.push({ keptUntil })
+        rejections.push(keptUntil)
         return keptUntil === undefined ? provider.invalidate(token) : Effect.void
       })
     return { http, provider: { ...provider, get: output.whileWaiting("a token", get), invalidate }, rejections }
@@ -89,7 +88,7 @@ const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: 
       // A rejected token is not stored any more. If the endpoint issues it again, it is stored again.
       acquire: (replacing: Option.Option<AccessToken>) =>
         Effect.flatMap(stored, (stored) => acquire(Option.zipRight(stored, replacing))),
-      dropRejected: (token: AccessToken): Effect.Effect<Rejection["keptUntil"]> =>
+      dropRejected: (token: AccessToken): Effect.Effect<number | undefined> =>
         Effect.gen(function*() {
           // Another run has replaced it.
           if (!Option.exists(yield* stored, (stored) => isSame(stored, token))) return undefined
@@ -198,3 +197,31 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: 
   )
 
 const isSame = (one: AccessToken, other: AccessToken) => Equal.equals(one.value, other.value)
+
+/** Headers, body and query may hold secrets. */
+export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): string =>
+  `${method} ${url.replace(/\?.*/s, "")}`
+
+/** Reports a request with its outcome, also one that a time limit interrupts. */
+const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: HttpClientRequest.HttpClientRequest) =>
+  Effect.flatMap(Clock.currentTimeMillis, (start) =>
+    Effect.onExit(sent, (exit) => {
+      const outcome = Exit.match(exit, { onFailure: () => "no response", onSuccess: ({ status }) => String(status) })
+      const report = (end: number) => output.note(`${nameOf(request)}: ${outcome} (${end - start} ms)`)
+      return Effect.flatMap(Clock.currentTimeMillis, report)
+    }))
+
+/** The HTTP client of a run, without headers of a trace, which nobody collects. The library names the token request. */
+export const layerHttp = ({ verbose }: { readonly verbose: boolean }) =>
+  Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(HttpClient.HttpClient, (client) =>
+      (verbose ? HttpClient.transform(client, reported) : client).pipe(
+        HttpClient.withTracerPropagation(false),
+        HttpClient.mapRequest((request) =>
+          ["store-api", undefined].includes(request.headers["user-agent"])
+            ? HttpClientRequest.setHeader(request, "user-agent", `store-api/${version()}`)
+            : request
+        )
+      ))
+  ).pipe(Layer.provide(NodeHttp.layer()))

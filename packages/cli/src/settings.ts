@@ -1,15 +1,20 @@
-/** The settings by flags and variables, in this order. */
-import type * as FileSystem from "@effect/platform/FileSystem"
+/** The settings by flags, variables and prompts, in this order. */
+import * as consumers from "node:stream/consumers"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Terminal from "@effect/platform/Terminal"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
 import type { Service as TokenStore } from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
-import { configuration, type Fault, fromLibrary, type LibraryError, listed } from "./Fault.js"
-import * as flags from "./flags.js"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { configuration, type Fault, fromLibrary, type LibraryError, listed, usage } from "./Fault.js"
+import type * as flags from "./flags.js"
 import { Host, isAttended } from "./Host.js"
-import * as secrets from "./secret.js"
-import * as variables from "./variables.js"
+import { write } from "./output.js"
+import { type Found, read as readVariables, sources, type Variables } from "./variables.js"
 
 export interface Settings {
   readonly authUrl: string
@@ -30,54 +35,40 @@ export interface Settings {
   readonly origins: string
 }
 
-type Flags = flags.Values<typeof flags.common>
-
-/** The secret has no flag for its value: others on the machine can read flags. */
-const sources = {
-  authUrl: { flag: "auth-url", variable: "STORE_API_AUTH_URL" },
-  clientId: { flag: "client-id", variable: "STORE_API_CLIENT_ID" },
-  apiUrl: { flag: "api-url", variable: "STORE_API_URL" },
-  cacheDir: { flag: "cache-dir", variable: variables.cacheVariable },
-  clientSecret: { flag: "secret-file", variable: flags.secretVariable }
-} as const
-
-type Source = typeof sources[keyof typeof sources]
-
 /**
  * All that a token needs. `api`: whether the command needs the base of the API, can use it, or ignores it. `asks`: a
  * person is asked for what is missing. Otherwise that is only so for the secret.
  */
 export const read = (
-  given: Flags,
+  given: flags.Values<typeof flags.common>,
   api: "required" | "optional" | "ignored" = "ignored",
   asks = false
 ): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const needsApi = api === "required"
-    const known = yield* variables.read(given, !asks)
+    const known = yield* readVariables(given, !asks)
     const host = yield* Host
-    const { pathOf } = host
-    const prompts = asks && isAttended(host) ? yield* Effect.promise(() => import("./ask.js")) : undefined
-    const find = ({ flag, variable }: Exclude<Source, typeof sources.clientSecret>, prompt = "", isOptional = false) =>
-      Effect.gen(function*() {
-        const found = known.find(variable)
-        const value = given[flag]
-        if (value !== undefined) return { name: `--${flag}`, value, origin: `--${flag}`, isImplicit: false }
-        if (found !== undefined || prompts === undefined || prompt === "") return found && { ...found, name: variable }
-        const typed = yield* prompts.ask(`${prompt}: `, { isOptional })
-        return typed === "" ? undefined : { name: `--${flag}`, value: typed, origin: "the prompt", isImplicit: false }
-      })
-    const authUrl = yield* find(sources.authUrl, "URL of the token service")
-    const apiUrl = yield* find(sources.apiUrl, "URL of the API, if it is known", true)
-    const clientId = yield* find(sources.clientId, "Client id")
-    const cacheDir = yield* find(sources.cacheDir)
-    const secret = yield* secrets.locate(given["secret-file"], known)
+    const mayAsk = asks && isAttended(host)
+    const find = (option: Exclude<keyof typeof sources, "clientSecret">, prompt = "", isOptional = false) => {
+      const { flag, variable } = sources[option]
+      const name = `--${flag}`
+      const value = given[flag]
+      const found = value === undefined ? known.find(variable) : { name, value, origin: name, isImplicit: false }
+      if (found !== undefined || !mayAsk || prompt === "") return Effect.succeed(found)
+      return Effect.map(ask(`${prompt}: `, { isOptional }), (value): Found | undefined =>
+        value === "" ? undefined : { name, value, origin: "the prompt", isImplicit: false })
+    }
+    const authUrl = yield* find("authUrl", "URL of the token service")
+    const apiUrl = yield* find("apiUrl", "URL of the API, if it is known", true)
+    const clientId = yield* find("clientId", "Client id")
+    const cacheDir = yield* find("cacheDir")
+    const secret = yield* locateSecret(given["secret-file"], known)
     if (authUrl === undefined || clientId === undefined || secret === undefined || (needsApi && apiUrl === undefined)) {
-      const needed = { authUrl, clientId, ...(needsApi ? { apiUrl } : {}), clientSecret: secret }
-      const missing = Object.entries(sources).filter(([option]) =>
-        option in needed && !needed[option as keyof typeof needed]
+      const needed = { authUrl, clientId, ...(needsApi && { apiUrl }), clientSecret: secret }
+      const missing = Object.entries(needed).filter(([, found]) =>
+        found === undefined
       )
-      return yield* isMissing(missing.map(([, source]) => source), known, asks)
+      return yield* isMissing(missing.map(([option]) => sources[option as keyof typeof needed]), known, asks)
     }
     const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
@@ -88,7 +79,7 @@ export const read = (
     const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
     const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
     const clientSecret = yield* secret.read
-    const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : pathOf(cacheDir.value)
+    const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : host.pathOf(cacheDir.value)
     return {
       authUrl: authUrl.value,
       apiUrl: apiUrl?.value,
@@ -106,7 +97,7 @@ export const read = (
   })
 
 /** "all from .env", or each origin with its settings. */
-const originsOf = (found: ReadonlyArray<{ readonly name: string; readonly origin: string } | undefined>): string => {
+const originsOf = (found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefined>): string => {
   const given = found.filter((one) => one !== undefined)
   const origins = [...new Set(given.map(({ origin }) => origin))]
   const [first = ""] = origins
@@ -116,7 +107,9 @@ const originsOf = (found: ReadonlyArray<{ readonly name: string; readonly origin
   }).join("; ")
 }
 
-const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: variables.Variables, asks: boolean): Fault => {
+type Source = typeof sources[keyof typeof sources]
+
+const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: Variables, asks: boolean): Fault => {
   const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
   const flags = listed(missing.map(({ flag }) => `--${flag}`))
   const [add, hint] = profile === undefined && !asks
@@ -127,10 +120,85 @@ const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: variables
 }
 
 /** A `.env` in a folder of another person must not lead the user's secret to its address. */
-const isUntrusted = (names: ReadonlyArray<string>, secret: string): Fault =>
-  configuration(
-    `${listed(names)} of a .env that you did not name ${
-      names.length === 1 ? "is" : "are"
-    } not used with the secret from ` +
-      `${secret}. If the file is right, use --dotenv .env; if not, give the address by flag or in the environment.`
+const isUntrusted = (names: ReadonlyArray<string>, secret: string): Fault => {
+  const unused = `${listed(names)} of a .env that you did not name ${names.length === 1 ? "is" : "are"} not used`
+  const remedy = "If the file is right, use --dotenv .env; if not, give the address by flag or in the environment."
+  return configuration(`${unused} with the secret from ${secret}. ${remedy}`)
+}
+
+/**
+ * Where the secret comes from, with an effect that reads it: only after the address is known to be the user's.
+ * `undefined` if no source has the secret and there is no terminal to ask at.
+ */
+const locateSecret = (file: string | undefined, known: Variables) =>
+  Effect.gen(function*() {
+    const host = yield* Host
+    const { stdin } = host.process
+    const secret = <R>(name: string, origin: string, read: Effect.Effect<string, Fault, R>, isImplicit = false) => ({
+      ...{ name, origin, isImplicit },
+      read: Effect.map(read, (text) => Redacted.make(text.replace(/\r?\n$/, "")))
+    })
+    if (file === "-" && stdin.isTTY === true) {
+      return yield* usage("--secret-file - reads a pipe or a file. On a terminal, leave it out to be asked.")
+    }
+    if (file === "-") return secret("--secret-file", "standard input", readAll(stdin))
+    if (file !== undefined) {
+      const text = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(host.pathOf(file)))
+      const problem = configuration(`Cannot read ${file}, the file of --secret-file.`)
+      return secret("--secret-file", file, Effect.mapError(text, () => problem))
+    }
+    const found = known.find(sources.clientSecret.variable)
+    if (found !== undefined) return secret(found.name, found.origin, Effect.succeed(found.value), found.isImplicit)
+    if (!isAttended(host)) return undefined
+    return secret("client secret", "the prompt", ask("Client secret (not shown): ", { isSecret: true }))
+  })
+
+const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
+  Effect.filterOrFail(
+    Effect.tryPromise({
+      try: () => consumers.text(stdin),
+      catch: () => configuration("Cannot read standard input, the file of --secret-file.")
+    }),
+    // A folder, too, is read as nothing.
+    (text) => text !== "",
+    () => configuration("Standard input, the file of --secret-file, is empty.")
+  )
+
+/**
+ * Asks at the terminal, and shows nothing of a secret. Standard output stays free for the result. `isOptional`: nothing
+ * may be typed.
+ */
+const ask = (
+  prompt: string,
+  { isOptional = false, isSecret = false }: { readonly isOptional?: boolean; readonly isSecret?: boolean }
+): Effect.Effect<string, Fault> =>
+  Effect.gen(function*() {
+    const { readInput } = yield* Terminal.Terminal
+    const keys = yield* readInput
+    const echo = (shown: string) => isSecret ? Effect.void : write("stderr", shown)
+    // After `readInput`, which turns the echo of the terminal off.
+    yield* write("stderr", prompt)
+    let text = ""
+    while (true) {
+      // Ctrl+C and Ctrl+D end the keys.
+      const { input, key } = yield* Effect.catchAll(
+        keys.take,
+        () => Effect.zipRight(write("stderr", "\n"), Effect.interrupt)
+      )
+      if (key.name === "return" || key.name === "enter") {
+        yield* write("stderr", "\n")
+        if (/^[\x20-\x7e]+$/.test(text) || (text === "" && isOptional)) return text
+        const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
+        yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${problem}.\n${prompt}`)
+        text = ""
+      } else {
+        const kept = key.name === "backspace" ? text.slice(0, -1) : key.ctrl && key.name === "u" ? "" : undefined
+        const typed = Option.getOrElse(input, () => "")
+        yield* echo(kept === undefined ? typed : "\b \b".repeat(text.length - kept.length))
+        text = kept ?? text + typed
+      }
+    }
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal)))
   )

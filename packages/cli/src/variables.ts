@@ -1,15 +1,28 @@
-/** Variables: of the environment and a file, or of a profile alone. */
+/** Variables: of the environment and a file, or of a profile alone, which is a file of the user for one service. */
+import { dirname, isAbsolute, join } from "node:path"
 import { parseEnv } from "node:util"
+import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
-import { configuration, type Fault, usage } from "./Fault.js"
-import * as flags from "./flags.js"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import { configuration, type Fault, listed, usage } from "./Fault.js"
+import type * as flags from "./flags.js"
 import { Host } from "./Host.js"
 
-export const cacheVariable = "STORE_API_TOKEN_FOLDER"
+/** The secret has no flag for its value: others on the machine can read the arguments of a process. */
+export const sources = {
+  authUrl: { flag: "auth-url", variable: "STORE_API_AUTH_URL" },
+  clientId: { flag: "client-id", variable: "STORE_API_CLIENT_ID" },
+  apiUrl: { flag: "api-url", variable: "STORE_API_URL" },
+  clientSecret: { flag: "secret-file", variable: "STORE_API_CLIENT_SECRET" },
+  cacheDir: { flag: "cache-dir", variable: "STORE_API_TOKEN_FOLDER" }
+} as const
 
 /** A value, and where it was found. */
 export interface Found {
+  /** The flag or the variable. */
+  readonly name: string
   readonly value: string
   readonly origin: string
   /** Whether it is in a file that the user did not name. */
@@ -23,41 +36,33 @@ export interface Variables {
   readonly profile: string | undefined
 }
 
-type Given = flags.Values<typeof flags.common>
-
-/** Settings of a service. Where one of them is given, the default profile is not used. */
-const service = ["STORE_API_AUTH_URL", "STORE_API_URL", "STORE_API_CLIENT_ID", flags.secretVariable]
-
 /** A profile is not mixed with the environment: the secret of one service never goes to the address of another. */
-export const read = (given: Given, hasDefault = true): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
+export const read = (given: flags.Values<typeof flags.common>, hasDefault: boolean) =>
   Effect.gen(function*() {
-    const inEnvironment = finder((yield* Host).process.env, "the environment")
-    const chosen = given.profile ?? inEnvironment("STORE_API_PROFILE")?.value
+    const chosen = given.profile ?? (yield* Host).process.env["STORE_API_PROFILE"]
     const by = given.profile === undefined ? "STORE_API_PROFILE" : "--profile"
-    if (chosen === undefined) {
-      const others = yield* ofEnvironment(given.dotenv)
-      const isGiven = flags.service.some((flag) => given[flag] !== undefined) ||
-        service.some((name) => others.find(name) !== undefined)
-      if (isGiven || !hasDefault) return others
-      const { defaultName } = yield* profiles
-      const name = yield* defaultName
-      return name === undefined ? others : yield* ofProfile(name, "The default profile", inEnvironment)
+    if (chosen !== undefined && given.dotenv !== undefined) {
+      return yield* usage(`Use either --dotenv or ${by}: a profile has its own file.`)
     }
-    if (given.dotenv !== undefined) return yield* usage(`Use either --dotenv or ${by}: a profile has its own file.`)
-    return yield* ofProfile(chosen, by, inEnvironment)
+    if (chosen !== undefined) return yield* ofProfile(chosen, by)
+    const others = yield* ofEnvironment(given.dotenv)
+    // A setting of a service excludes the default profile.
+    const { cacheDir: _, ...service } = sources
+    const isGiven = given.dotenv !== undefined ||
+      Object.values(service).some(({ flag, variable }) => (given[flag] ?? others.find(variable)) !== undefined)
+    const name = isGiven || !hasDefault ? undefined : yield* defaultName
+    return name === undefined ? others : yield* ofProfile(name, "The default profile")
   })
 
-const profiles = Effect.promise(() => import("./profile.js"))
-
-const ofProfile = (name: string, by: string, inEnvironment: Variables["find"]) =>
+const ofProfile = (name: string, by: string) =>
   Effect.gen(function*() {
-    const { read } = yield* profiles
-    const { path, values } = yield* read(name, by)
+    const { path, values } = yield* readProfile(name, by)
+    const cacheDir = finder((yield* Host).process.env, "the environment")(sources.cacheDir.variable)
     const find = finder(values, `the profile ${name}`)
     return {
       profile: name,
       place: `in the profile ${name} (${path})`,
-      find: (variable: string) => find(variable) ?? (variable === cacheVariable ? inEnvironment(variable) : undefined)
+      find: (variable: string) => find(variable) ?? (variable === cacheDir?.name ? cacheDir : undefined)
     }
   })
 
@@ -65,12 +70,8 @@ const finder =
   (values: Readonly<Record<string, string | undefined>>, origin: string, isImplicit = false) =>
   (name: string): Found | undefined => {
     const value = values[name]
-    return value === undefined ? undefined : { value, origin, isImplicit }
+    return value === undefined ? undefined : { name, value, origin, isImplicit }
   }
-
-/** A `.env` that was not named may be a folder, or a pipe without a writer. */
-const ifFile = (fs: FileSystem.FileSystem, path: string) =>
-  Effect.flatMap(fs.stat(path), ({ type }) => type === "File" ? fs.readFileString(path) : Effect.succeed(""))
 
 /** Read by Node, which takes a `$` in a value as it is. */
 const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
@@ -79,8 +80,10 @@ const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault
     const { pathOf, process } = yield* Host
     const origin = file ?? ".env"
     const path = pathOf(origin)
+    // A `.env` that was not named may be a folder, or a pipe without a writer.
+    const ifFile = Effect.filterOrFail(fs.stat(path), ({ type }) => type === "File")
     const text = yield* file === undefined
-      ? Effect.orElseSucceed(ifFile(fs, path), () => "")
+      ? Effect.orElseSucceed(Effect.zipRight(ifFile, fs.readFileString(path)), () => "")
       : Effect.mapError(fs.readFileString(path), () => configuration(`Cannot read ${origin}, the file of --dotenv.`))
     const inEnvironment = finder(process.env, "the environment")
     const inFile = finder(text === "" ? {} : parseEnv(text), origin, file === undefined)
@@ -90,3 +93,93 @@ const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault
       profile: undefined
     }
   })
+
+const extension = ".env"
+
+/** Names that stay in the folder. */
+const isName = (name: string): boolean => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name)
+
+const folder: Effect.Effect<string> = Effect.map(Host, (host) => {
+  const base = process.platform === "win32" ? host.process.env["LOCALAPPDATA"] : host.process.env["XDG_CONFIG_HOME"]
+  // `homedir` throws for a user without an entry in the user database.
+  const home = () => join(Either.getOrElse(Either.try(host.homedir), () => "/"), ".config")
+  return join(base !== undefined && isAbsolute(base) ? base : home(), "store-api")
+})
+
+/** The file of a profile. `by`: the flag, the variable or the argument that names it. */
+export const fileOf = (name: string, by: string): Effect.Effect<string, Fault> =>
+  isName(name)
+    ? Effect.map(folder, (folder) => join(folder, `${name}${extension}`))
+    : (by === "STORE_API_PROFILE" ? configuration : usage)(
+      `${by} must be letters, digits, "-", "_" and ".", without a "." at the start.`
+    )
+
+export const readProfile = (name: string, by: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* fileOf(name, by)
+    const [info, text] = yield* Effect.catchAll(
+      Effect.all([fs.stat(path), fs.readFileString(path)]),
+      (error) => isNotFound(error) ? isUnknown(name) : configuration(`Cannot read the profile ${name}, ${path}.`)
+    )
+    const values = parseEnv(text)
+    const problem = whyNotPrivate(info, values[sources.clientSecret.variable] !== undefined)
+    return problem === undefined
+      ? { path, values }
+      : yield* configuration(`The profile ${name} is not used, because ${problem}. Make ${path} yours, with mode 600.`)
+  })
+
+export const isNotFound = (error: PlatformError): boolean => error._tag === "SystemError" && error.reason === "NotFound"
+
+export const isUnknown = (name: string) =>
+  Effect.flatMap(profileNames, (known) => {
+    const hint = known.length === 0 ? `Create it: store-api profile add ${name}.` : `Known: ${listed(known)}.`
+    return configuration(`There is no profile ${name}. ${hint}`)
+  })
+
+/** The file with the name of the default profile. */
+const defaultFile = Effect.map(folder, (folder) => join(folder, "default"))
+
+/** Of the profile that is used where no setting is given. */
+export const defaultName = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const name = yield* Effect.orElseSucceed(fs.readFileString(yield* defaultFile), () => "")
+  return name.trim() || undefined
+})
+
+/** `undefined`: there is no default profile any more. */
+export const setDefault = (name: string | undefined) =>
+  Effect.flatMap(defaultFile, (path) => name === undefined ? Effect.ignore(remove(path)) : write(path, `${name}\n`))
+
+const remove = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.remove(path, { force: true }))
+
+/** For this user alone: the file is created with its mode, and renamed when it is complete. */
+export const write = (path: string, text: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const part = `${path}.part`
+    yield* fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }).pipe(
+      Effect.zipRight(remove(part)),
+      Effect.zipRight(fs.writeFileString(part, text, { mode: 0o600, flag: "wx" })),
+      Effect.zipRight(fs.rename(part, path)),
+      Effect.mapError(() => configuration(`Cannot write ${path}.`)),
+      Effect.ensuring(Effect.ignore(remove(part)))
+    )
+  })
+
+/** Of the saved profiles. A folder that cannot be read has none. */
+export const profileNames = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const files = yield* Effect.orElseSucceed(fs.readDirectory(yield* folder), (): ReadonlyArray<string> => [])
+  return files.filter((file) => file.endsWith(extension)).map((file) => file.slice(0, -extension.length))
+    .filter(isName).sort()
+})
+
+/** Other users must not read a secret, nor write the address of the endpoint. Windows has no owners and modes. */
+const whyNotPrivate = ({ mode, uid }: FileSystem.File.Info, hasSecret: boolean): string | undefined => {
+  const user = process.getuid?.()
+  if (user === undefined) return undefined
+  if (Option.exists(uid, (uid) => uid !== user)) return "its file belongs to another user"
+  if ((mode & 0o022) !== 0) return "other users may write to its file"
+  return hasSecret && (mode & 0o077) !== 0 ? "it holds a secret and other users may read its file" : undefined
+}

@@ -9,7 +9,7 @@ import { type Emulator, Fault, Scenario } from "@store-api/emulator"
 import { listen } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Deferred, Effect, Fiber, Option, TestClock } from "effect"
-import { proxyFor } from "../src/check/proxy.js"
+import { proxyFor } from "../src/check/connection.js"
 import {
   check,
   demoSecret,

@@ -4,15 +4,30 @@ import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import * as Tls from "node:tls"
+import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { exitCodes } from "../Fault.js"
-import { portOf, type Proxy } from "./proxy.js"
-import { codeOf, type Failed, failed, inTime } from "./Step.js"
+import { exitCodes, systemCode } from "../Fault.js"
 
-interface Connected {
-  readonly socket: Net.Socket
+/** What a step found. A problem comes with one line that says what to do. */
+export interface Result {
   readonly detail: string
+  readonly remedy?: string | undefined
+}
+
+export class Failed extends Data.TaggedError("Failed")<Required<Result> & { readonly code: number }> {}
+
+export const failed = (kind: keyof typeof exitCodes, detail: string, remedy: string): Failed =>
+  new Failed({ detail, remedy, code: exitCodes[kind].code })
+
+const codeOf = (error: unknown): string => systemCode(error) ?? "no reason given"
+
+export const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, onTimeout: () => Failed) =>
+  Effect.timeoutFail(effect, { duration: "10 seconds", onTimeout })
+
+interface Connected extends Result {
+  readonly socket: Net.Socket
 }
 
 type Step<A> = Effect.Effect<A, Failed, Scope.Scope>
@@ -26,18 +41,20 @@ const nameServerRemedy = "Check the name servers of this machine and its network
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "")
 
 /** `setting`: the flag or the variable of the URL. */
-export const lookup = (url: URL, setting: string): Effect.Effect<string, Failed> => {
+export const lookup = (url: URL, setting: string): Effect.Effect<Result, Failed> => {
   const host = hostOf(url)
-  if (Net.isIP(host) !== 0) return Effect.succeed(`${host} is an address`)
+  if (Net.isIP(host) !== 0) return Effect.succeed({ detail: `${host} is an address` })
   const whyNot = (code: string) =>
     code === "ENOTFOUND"
       ? unavailable(`${host} is not known (${code})`, `Check the host in ${setting}, and that this network knows it.`)
       : unavailable(`${host} could not be looked up (${code})`, nameServerRemedy)
-  return Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) })
-    .pipe(
-      Effect.map((addresses) => `${host} is ${addresses.map(({ address }) => address).join(", ")}`),
-      (found) => inTime(found, () => unavailable(`no response about ${host}`, nameServerRemedy))
-    )
+  return Effect.map(
+    inTime(
+      Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) }),
+      () => unavailable(`no response about ${host}`, nameServerRemedy)
+    ),
+    (addresses) => ({ detail: `${host} is ${addresses.map(({ address }) => address).join(", ")}` })
+  )
 }
 
 /** A socket until the scope ends. Only its creation is uninterruptible, because a server may never respond. */
@@ -71,6 +88,38 @@ export const connect = (url: URL, setting: string): Step<Connected> => {
   )
 }
 
+export interface Proxy {
+  readonly url: URL
+  /** The variable that names it. */
+  readonly variable: string
+}
+
+/** The proxy of a URL by the environment. Undici does not say which one it takes; a test compares the two. */
+export const proxyFor = (url: URL, environment: Readonly<Record<string, string | undefined>>): Proxy | undefined => {
+  if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return undefined
+  const http = variable(environment, "HTTP_PROXY")
+  const https = variable(environment, "HTTPS_PROXY")
+  const { name, value } = url.protocol === "https:" && https.value !== "" ? https : http
+  return URL.canParse(value) ? { url: new URL(value), variable: name } : undefined
+}
+
+/** The lower-case name counts first, even if it is empty. */
+const variable = (environment: Readonly<Record<string, string | undefined>>, name: string) => {
+  const lower = environment[name.toLowerCase()]
+  return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
+}
+
+/** A name includes its subdomains; `*` includes all hosts, if it is the whole list. */
+const isExempt = (url: URL, list: string): boolean =>
+  list === "*" || list.split(/[\s,]+/).some((entry) => {
+    const [, name = "", port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    const host = name.replace(/^\*?\./, "")
+    return host !== "" && (url.hostname === host || url.hostname.endsWith(`.${host}`)) &&
+      (port === undefined || port === portOf(url))
+  })
+
+const portOf = ({ port, protocol }: URL): string => port !== "" ? port : protocol === "https:" ? "443" : "80"
+
 /** A tunnel through the proxy, requested as the HTTP client does it. */
 export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   const path = `${url.hostname}:${portOf(url)}`
@@ -84,13 +133,8 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   const tls = { servername: Net.isIP(host) === 0 ? host : "", rejectUnauthorized: true }
   const open = () =>
     (protocol === "https:" ? Https : Http).request({
-      ...tls,
-      host,
-      port: portOf(proxy.url),
-      method: "CONNECT",
-      path,
-      headers: { Host: path, ...authorization },
-      agent: false
+      ...{ ...tls, host, port: portOf(proxy.url), method: "CONNECT", path, agent: false },
+      headers: { Host: path, ...authorization }
     })
   const because = (what: string, remedy = `Check that ${proxy.variable} names a proxy that runs.`) =>
     unavailable(`the proxy ${hostname} ${what}`, remedy)
@@ -135,14 +179,14 @@ export const tlsRemedy = (url: URL, setting: string): Effect.Effect<string | und
   )
 
 /** The handshake, with the authorities that Node trusts. */
-export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<string> => {
+export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<Result> => {
   const host = hostOf(url)
   const open = () =>
     Tls.connect({ socket, rejectUnauthorized: true, ...(Net.isIP(host) === 0 && { servername: host }), host })
   return inTime(
     opened(open, "secureConnect", (error) => whyNoHandshake(codeOf(error), host, setting)),
     () => unavailable("the handshake does not complete", `Check that ${setting} names a port that speaks TLS.`)
-  ).pipe(Effect.map((secure) => `${secure.getProtocol() ?? "TLS"}, certificate trusted`))
+  ).pipe(Effect.map((secure) => ({ detail: `${secure.getProtocol() ?? "TLS"}, certificate trusted` })))
 }
 
 const whyNoHandshake = (code: string, host: string, setting: string): Failed => {

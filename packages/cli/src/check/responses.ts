@@ -15,11 +15,10 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { type Fault, type LibraryError, listed } from "../Fault.js"
-import { layerHttp } from "../http.js"
 import { inWords } from "../output.js"
+import { layerHttp } from "../provider.js"
 import type { Settings } from "../settings.js"
-import { tlsRemedy } from "./connection.js"
-import { Failed, failed, inTime } from "./Step.js"
+import { Failed, failed, inTime, type Result, tlsRemedy } from "./connection.js"
 
 /** A response of the endpoint, as far as it helps to understand an error. */
 interface Seen {
@@ -69,11 +68,11 @@ export const requestToken = (settings: Settings, attempts: Attempts) =>
   }).pipe(
     Effect.catchAll((error) =>
       Effect.gen(function*() {
-        const { code, remedy, what } = ofToken(error, attempts.at(-1), settings)
+        const { code, detail, remedy } = ofToken(error, attempts.at(-1), settings)
         const isTransport = error._tag === "TokenRequestError" && error.reason === "Transport"
         const other = isTransport ? tlsRemedy(new URL(settings.authUrl), settings.nameOf("authUrl")) : Effect.void
         const earlier = earlierAttempts(attempts, error)
-        return yield* new Failed({ code, what: what + earlier, remedy: (yield* other) ?? remedy })
+        return yield* new Failed({ code, detail: detail + earlier, remedy: (yield* other) ?? remedy })
       })
     )
   )
@@ -109,7 +108,7 @@ const originOf = (location: string | undefined): string | undefined =>
 /** The problem. The remedy is the sentence of the other commands, unless the response says more than the error. */
 const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings): Failed => {
   const { code, message } = settings.explain(error)
-  const because = (what: string) => new Failed({ what, remedy: message, code })
+  const because = (detail: string) => new Failed({ detail, remedy: message, code })
   if (error._tag === "TokenRequestError") {
     if (error.reason === "TooLarge") return because("the response is too large")
     const expected = last === undefined ? "HTTP" : "complete"
@@ -150,9 +149,9 @@ const causes = {
 /** A server and a network need less; the `Date` of a response counts whole seconds. */
 const tolerated = 2 * 60_000
 
-export const compareClocks = ({ ahead }: Seen): Effect.Effect<string, Failed> => {
-  if (Number.isNaN(ahead)) return Effect.succeed("the response has no Date")
-  if (Math.abs(ahead) <= tolerated) return Effect.succeed("agrees with the server's")
+export const compareClocks = ({ ahead }: Seen): Effect.Effect<Result, Failed> => {
+  if (Number.isNaN(ahead)) return Effect.succeed({ detail: "the response has no Date" })
+  if (Math.abs(ahead) <= tolerated) return Effect.succeed({ detail: "agrees with the server's" })
   const difference = `${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"}`
   const remedy = "Set the system clock, and synchronise it with a time service (NTP)."
   return failed("configuration", `this machine's is ${difference} the server's`, remedy)
@@ -184,19 +183,19 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
         )
       }
       const { code, message } = settings.explain(error)
-      const what = isAccessTokenError(error) ? "the API rejected the token, and there is no other" : "it was not sent"
-      return new Failed({ what, remedy: message, code })
+      const detail = isAccessTokenError(error) ? "the API rejected the token, and there is no other" : "it was not sent"
+      return new Failed({ detail, remedy: message, code })
     })
   )
 
-const noResponse = (what: string, { nameOf }: Settings, remedy?: string) =>
-  failed("noResponse", what, remedy ?? `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
+const noResponse = (detail: string, { nameOf }: Settings, remedy?: string) =>
+  failed("noResponse", detail, remedy ?? `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
 
 const ofApi = (
   { headers, status }: HttpClientResponse.HttpClientResponse,
   { nameOf }: Settings,
   isKept: boolean
-): Effect.Effect<string, Failed> => {
+): Effect.Effect<Result, Failed> => {
   const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
   const denied = "The token is valid, but not for this. Ask for this API to be added to what the client may do."
   const remedies: Readonly<Record<number, string>> = {
@@ -216,5 +215,5 @@ const ofApi = (
   }
   return isHtml(headers["content-type"])
     ? failed("status", `the response is a web page, not JSON (${status})`, `Check ${apiUrl}: it leads to a web site.`)
-    : Effect.succeed(`the API responded with ${status}${isKept ? "" : ", after a 401 for the first token"}`)
+    : Effect.succeed({ detail: `the API responded with ${status}${isKept ? "" : ", after a 401 for the first token"}` })
 }

@@ -12,15 +12,13 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Predicate from "effect/Predicate"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { configuration, type Fault, httpError, noResponse, status, unwritable, usage } from "../Fault.js"
+import { configuration, type Fault, httpError, noResponse, status, systemCode, unwritable, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
-import { nameOf } from "../http.js"
 import * as output from "../output.js"
-import { make as makeProvider, type Rejection } from "../provider.js"
+import { make as makeProvider, nameOf } from "../provider.js"
 import { read, type Settings } from "../settings.js"
 
 type Given = flags.Values<typeof flags.call>
@@ -100,10 +98,7 @@ const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault>
 }
 
 /** The body, as JSON unless a header says otherwise. A file and standard input are streamed, so they are sent once. */
-const withBody = (
-  { data, ...given }: Given,
-  request: HttpClientRequest.HttpClientRequest
-): Effect.Effect<HttpClientRequest.HttpClientRequest, Fault, FileSystem.FileSystem> =>
+const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
     const contentType = "application/json"
     const { pathOf, process } = yield* Host
@@ -131,16 +126,17 @@ const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =
   [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
 
 /** Why the API's 401 stands: by the rejections of the run, of which the client makes at most two. */
-const whyRejected = ([first, second]: ReadonlyArray<Rejection>, { nameOf }: Settings): string => {
-  const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
-  if (first === undefined) return " The API says that another token would not help: the client may not do this."
-  if (first.keptUntil !== undefined) {
-    const after = DateTime.formatIso(DateTime.unsafeMake(first.keptUntil))
+const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
+  const [keptUntil] = rejections
+  const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
+  if (rejections.length === 0) return " The API says that another token would not help: the client may not do this."
+  if (keptUntil !== undefined) {
+    const after = DateTime.formatIso(DateTime.unsafeMake(keptUntil))
     return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
   }
-  return second === undefined
+  return rejections.length === 1
     ? " The token is replaced in the next run: a body from a file or standard input can be sent only once."
-    : ` A new token was rejected too: check that ${apiUrl} and ${authUrl} are of the same environment.`
+    : ` A new token was rejected too: check that ${addresses} are of the same environment.`
 }
 
 const head = (response: HttpClientResponse.HttpClientResponse): string => {
@@ -204,7 +200,6 @@ const indented = (text: string): string => {
   }).join("")
 }
 
-/** Of the error only the system's code, because it holds the request. */
 const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
   const code = systemCode(error.cause)
   const name = code === undefined ? "" : ` (${code})`
@@ -213,10 +208,4 @@ const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
     : error.reason === "InvalidUrl"
     ? `The path cannot be joined with ${settings.nameOf("apiUrl")}. Start it with a slash.`
     : `Cannot reach the API${name}. Run store-api check with the same path.`
-}
-
-const systemCode = (cause: unknown, depth = 0): string | undefined => {
-  if (!Predicate.isObject(cause) || depth > 4) return undefined
-  if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") return cause.code
-  return Predicate.hasProperty(cause, "cause") ? systemCode(cause.cause, depth + 1) : undefined
 }

@@ -2,11 +2,9 @@
 import { Help } from "commander"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Ref from "effect/Ref"
+import * as Either from "effect/Either"
 import * as connection from "../check/connection.js"
-import { proxyFor } from "../check/proxy.js"
 import * as responses from "../check/responses.js"
-import { Failed } from "../check/Step.js"
 import { Fault, noResponse } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
@@ -16,12 +14,10 @@ import { read } from "../settings.js"
 import { checkedPath } from "./call.js"
 
 /** A step that ended, as `--json` prints it. */
-interface Ended {
+interface Ended extends connection.Result {
   readonly step: string
   readonly ok: boolean
   readonly millis: number
-  readonly detail: string
-  readonly remedy?: string
 }
 
 type Report = (ended: Ended) => Effect.Effect<void, Fault>
@@ -29,11 +25,10 @@ type Report = (ended: Ended) => Effect.Effect<void, Fault>
 export const run = (given: flags.Values<typeof flags.check>, path: string) =>
   Effect.gen(function*() {
     yield* checkedPath(path)
-    if (!given.json) return yield* steps(given, path, print)
-    const ended = yield* Ref.make<ReadonlyArray<Ended>>([])
-    const exit = yield* Effect.exit(steps(given, path, (one) => Ref.update(ended, (all) => [...all, one])))
-    const all = yield* Ref.get(ended)
-    yield* output.line(JSON.stringify({ ok: all.every(({ ok }) => ok), steps: all }))
+    const ended: Array<Ended> = []
+    const collect = (one: Ended) => Effect.sync(() => void ended.push(one))
+    const exit = yield* Effect.exit(steps(given, path, given.json ? collect : print))
+    if (given.json) yield* output.line(JSON.stringify({ ok: ended.every(({ ok }) => ok), steps: ended }))
     return yield* exit
   })
 
@@ -70,7 +65,7 @@ const configured = (given: flags.Values<typeof flags.check>, path: string) =>
     Effect.tap(responses.checkSettings),
     Effect.mapBoth({
       onFailure: ({ code, message }) =>
-        new Failed({ what: "a setting is missing or cannot be used", remedy: message, code }),
+        new connection.Failed({ detail: "a setting is missing or cannot be used", remedy: message, code }),
       onSuccess: (settings) => ({ settings, detail: `${settings.origins}; ${responses.tokenRequest(settings)}` })
     })
   )
@@ -78,7 +73,7 @@ const configured = (given: flags.Values<typeof flags.check>, path: string) =>
 /** Tries each step to the server alone, so that the fault has a name. */
 const reach = (report: Report, url: URL, setting: string, server = "") =>
   Effect.gen(function*() {
-    const proxy = proxyFor(url, (yield* Host).process.env)
+    const proxy = connection.proxyFor(url, (yield* Host).process.env)
     const { url: first, variable } = proxy ?? { url, variable: setting }
     const prefix = proxy === undefined ? server : "proxy "
     yield* step(report, `${prefix}name lookup`, connection.lookup(first, variable))
@@ -87,28 +82,25 @@ const reach = (report: Report, url: URL, setting: string, server = "") =>
     if (url.protocol === "https:") yield* step(report, `${server}TLS`, connection.handshake(socket, url, setting))
   }).pipe(Effect.scoped)
 
-/** What a step says when it succeeds, with its result if it has one. */
-type Result = string | { readonly detail: string }
-
-const step = <A extends Result, R>(report: Report, name: string, effect: Effect.Effect<A, Failed, R>) =>
+const step = <A extends connection.Result, R>(
+  report: Report,
+  name: string,
+  effect: Effect.Effect<A, connection.Failed, R>
+) =>
   Effect.gen(function*() {
     const [took, outcome] = yield* Effect.timed(Effect.either(output.whileWaiting(`the step "${name}"`, effect)))
     const millis = Math.round(Duration.toMillis(took))
-    if (outcome._tag === "Right") {
-      const detail = typeof outcome.right === "string" ? outcome.right : outcome.right.detail
-      yield* report({ step: name, ok: true, millis, detail })
-      return outcome.right
-    }
-    const { code, remedy, what } = outcome.left
-    yield* report({ step: name, ok: false, millis, detail: what, remedy })
-    return yield* new Fault({ code, message: "" })
+    const { detail, remedy } = Either.merge(outcome)
+    yield* report({ step: name, ok: Either.isRight(outcome), millis, detail, remedy })
+    return yield* Either.mapLeft(outcome, ({ code }) => new Fault({ code, message: "" }))
   })
 
 /** On a terminal, each line of a step but the first is indented. A pipe has no columns. */
 const print: Report = ({ detail, millis, ok, remedy, step }) =>
   Effect.gen(function*() {
-    const { columns = Infinity } = (yield* Host).process.stdout
-    const word = yield* ok ? output.green("stdout", "ok  ") : output.red("stdout", "FAIL")
+    const host = yield* Host
+    const { columns = Infinity } = host.process.stdout
+    const word = ok ? output.painted(host, "stdout", "green", "ok  ") : output.painted(host, "stdout", "red", "FAIL")
     const said = yield* output.forPerson("stdout", `${detail}\n${remedy ?? ""}`.trimEnd())
     const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${said}`
     yield* output.line(new Help().boxWrap(text, columns - 5).replaceAll("\n", "\n     "))

@@ -4,7 +4,7 @@ import { usage } from "../Fault.js"
 import type { Flag } from "../flags.js"
 import * as flags from "../flags.js"
 import * as output from "../output.js"
-import { names } from "../profile.js"
+import { profileNames } from "../variables.js"
 
 /** Without words to offer, the shell completes the names of files. */
 const scripts: Readonly<Record<string, string>> = {
@@ -74,7 +74,7 @@ export const complete = (
       return yield* print([["--help", "Print the help of the command"], ...rows])
     }
     if (path[0] === "completion") return yield* print(Object.keys(scripts).map((shell) => [shell]))
-    if (/^profile (remove|show|use)$/.test(path.join(" "))) return yield* print(yield* profileNames)
+    if (/^profile (remove|show|use)$/.test(path.join(" "))) return yield* print(yield* profileRows)
     if (path.join(" ") === "emulator fail") return yield* print(yield* valuesOf({ value: "SCENARIO", text: "" }))
     const start = path.slice(path[0] === "help" ? 1 : 0).map((word) => `${word} `).join("")
     const rows = Object.entries(commands).filter(([name]) => name.startsWith(start))
@@ -85,11 +85,11 @@ export const complete = (
 /** A word, and what it means. */
 type Row = readonly [word: string, text?: string | undefined]
 
-const profileNames = Effect.map(names, (names) => names.map((name): Row => [name, "profile"]))
+const profileRows = Effect.map(profileNames, (names) => names.map((name): Row => [name, "profile"]))
 
 const valuesOf = ({ choices = [], value }: Flag) =>
   value === "NAME"
-    ? profileNames
+    ? profileRows
     : value === "SCENARIO"
     ? Effect.map(Effect.promise(() => import("@store-api/emulator/Scenario")), ({ all, names }) =>
       names.map((name): Row => [name, all[name].expected]))

@@ -7,66 +7,42 @@ import * as Redacted from "effect/Redacted"
 import { checkSettings } from "../check/responses.js"
 import { configuration, Fault, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
-import { secretVariable } from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
-import * as profiles from "../profile.js"
 import { acquireToken } from "../provider.js"
 import { read } from "../settings.js"
-import { cacheVariable } from "../variables.js"
+import * as variables from "../variables.js"
 
 export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const { pathOf } = yield* Host
-    const path = yield* profiles.fileOf(name, "The name")
+    const path = yield* variables.fileOf(name, "The name")
     if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
     const settings = yield* Effect.tap(read(given, "optional", true), checkSettings)
-    const { apiUrl, authUrl, cacheDir, credentials, origins } = settings
-    const lines = yield* Effect.all([
-      assignment("STORE_API_AUTH_URL", authUrl),
-      assignment("STORE_API_URL", apiUrl),
-      assignment("STORE_API_CLIENT_ID", credentials.clientId),
-      assignment(secretVariable, Redacted.value(credentials.clientSecret)),
+    const { apiUrl, authUrl, cacheDir, credentials: { clientId, clientSecret }, origins } = settings
+    const values = {
+      ...{ authUrl, apiUrl, clientId, clientSecret: Redacted.value(clientSecret) },
       // The profile is used in other folders too.
-      assignment(cacheVariable, cacheDir && resolve(pathOf(cacheDir)))
-    ])
+      cacheDir: cacheDir && resolve(pathOf(cacheDir))
+    }
+    const lines = yield* Effect.forEach(Object.entries(values), ([option, value]) =>
+      assignment(variables.sources[option as keyof typeof values].variable, value))
     if (!given["no-verify"]) {
       // The token is cached for the next command.
       yield* Effect.mapError(
         acquireToken(settings, { "force-refresh": true, "no-cache": false }),
-        ({ code, message }) => new Fault({ code, message: `${message} Nothing is saved; --no-verify saves it.` })
+        ({ code, message }) =>
+          new Fault({ code, message: `${message} Nothing is saved; --no-verify saves it.` })
       )
     }
-    yield* profiles.write(path, lines.join(""))
-    const isFirst = (yield* profiles.defaultName) === undefined
-    if (isFirst) yield* profiles.setDefault(name)
+    yield* variables.write(path, lines.join(""))
+    const isFirst = (yield* variables.defaultName) === undefined
+    if (isFirst) yield* variables.setDefault(name)
     const more = [given["no-verify"] ? "" : " The service issued a token.", isFirst ? " It is the default." : ""]
     yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${more.join("")}`)
-  })
-
-export const use = (name: string) =>
-  Effect.gen(function*() {
-    yield* profiles.read(name, "The name")
-    yield* profiles.setDefault(name)
-    yield* output.note(`The profile ${name} is used where no other settings are given.`)
-  })
-
-/** `name`: the default profile, if it is empty. */
-export const show = (name: string) =>
-  Effect.gen(function*() {
-    const byDefault = yield* profiles.defaultName
-    const shown = name === "" ? byDefault : name
-    if (shown === undefined) {
-      return yield* usage("There is no default profile. Name a profile, or run profile use NAME.")
-    }
-    const { path, values } = yield* profiles.read(shown, "The name")
-    yield* output.line(`profile  ${shown}${shown === byDefault ? " (default)" : ""}\nfile     ${path}`)
-    for (const [variable, value = ""] of Object.entries(values)) {
-      yield* output.line(output.visible(`${variable}=${variable === secretVariable ? "(not shown)" : value}`))
-    }
   })
 
 /** In the quotes that keep the value as it is. */
@@ -79,21 +55,44 @@ const assignment = (variable: string, value: string | undefined) => {
     : Effect.succeed(line)
 }
 
+export const use = (name: string) =>
+  Effect.gen(function*() {
+    yield* variables.readProfile(name, "The name")
+    yield* variables.setDefault(name)
+    yield* output.note(`The profile ${name} is used where no other settings are given.`)
+  })
+
+/** `name`: the default profile, if it is empty. */
+export const show = (name: string) =>
+  Effect.gen(function*() {
+    const byDefault = yield* variables.defaultName
+    const shown = name === "" ? byDefault : name
+    if (shown === undefined) {
+      return yield* usage("There is no default profile. Name a profile, or run profile use NAME.")
+    }
+    const { path, values } = yield* variables.readProfile(shown, "The name")
+    yield* output.line(`profile  ${shown}${shown === byDefault ? " (default)" : ""}\nfile     ${path}`)
+    for (const [variable, value = ""] of Object.entries(values)) {
+      const isSecret = variable === variables.sources.clientSecret.variable
+      yield* output.line(output.visible(`${variable}=${isSecret ? "(not shown)" : value}`))
+    }
+  })
+
 export const list = Effect.flatMap(
-  profiles.names,
+  variables.profileNames,
   (names) => names.length === 0 ? output.note("No profile is saved.") : output.line(names.join("\n"))
 )
 
 export const remove = (name: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
-    const path = yield* profiles.fileOf(name, "The name")
+    const path = yield* variables.fileOf(name, "The name")
     // A run that was killed may have left it.
     yield* Effect.ignore(fs.remove(`${path}.part`))
     yield* Effect.catchAll(
       fs.remove(path),
-      (error) => profiles.isNotFound(error) ? profiles.isUnknown(name) : configuration(`Cannot remove ${path}.`)
+      (error) => variables.isNotFound(error) ? variables.isUnknown(name) : configuration(`Cannot remove ${path}.`)
     )
-    if ((yield* profiles.defaultName) === name) yield* profiles.setDefault(undefined)
+    if ((yield* variables.defaultName) === name) yield* variables.setDefault(undefined)
     yield* output.note(`The profile ${name} is removed.`)
   })

@@ -1,4 +1,6 @@
-/** `store-api token`: prints a token for another program. */
+/** The commands about a token alone. */
+import { constants } from "node:os"
+import { isatty } from "node:tty"
 import { type AccessToken, remaining } from "@store-api/core/AccessToken"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -6,22 +8,24 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { configuration, Fault, notStarted, unavailable } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
+import type { acquireToken } from "../provider.js"
 import * as settings from "../settings.js"
 import * as tokens from "../tokens.js"
 
 type Given = flags.Values<typeof flags.token>
 
-export const run = (given: Given) =>
+/** Prints a token for another program. */
+export const token = (given: Given) =>
   Effect.gen(function*() {
     const found = yield* settings.read(given)
     const cached = given["force-refresh"] || given["no-cache"] ? Option.none() : yield* tokens.cached(found)
-    // Another program waits for this one: the provider and its HTTP client are loaded only if they may be needed.
     const token = Option.isSome(cached) && Duration.greaterThan(yield* remaining(cached.value), longestLeeway)
       ? cached.value
-      : yield* (yield* Effect.promise(() => import("../provider.js"))).acquireToken(found, given)
+      : yield* acquire(found, given)
     if ((yield* Host).process.stdout.isTTY === true) {
       yield* Effect.logWarning("The token is on the screen, where other people may see it. A pipe is safer.")
     }
@@ -31,7 +35,7 @@ export const run = (given: Given) =>
 /** No provider renews a token earlier while callers wait. */
 const longestLeeway = Duration.seconds(30)
 
-/** The only place where a token becomes visible. */
+/** The only place where a token is printed. */
 const textOf = ({ format }: Given, token: AccessToken, now: number): string => {
   const value = Redacted.value(token.value)
   if (format === "header") return `Authorization: ${token.tokenType} ${value}`
@@ -44,3 +48,80 @@ const textOf = ({ format }: Given, token: AccessToken, now: number): string => {
     scope: token.scope
   })
 }
+
+/** Other programs wait for a cached token: the provider and its HTTP client are loaded only if they may be needed. */
+const acquire = (...args: Parameters<typeof acquireToken>) =>
+  Effect.flatMap(Effect.promise(() => import("../provider.js")), ({ acquireToken }) => acquireToken(...args))
+
+/** `store-api run`: another program, with a token in its environment. */
+export const run = (given: flags.Values<typeof flags.run>, [command = "", ...args]: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const token = yield* acquire(yield* settings.read(given), given)
+    // As the provider, it is loaded only for this command.
+    const { spawn } = yield* Effect.promise(() => import("node:child_process"))
+    const { env } = (yield* Host).process
+    const variables = { ...env, STORE_API_ACCESS_TOKEN: Redacted.value(token.value) }
+    const code = yield* Effect.async<number, Fault>((resume) => {
+      // The program decides when it ends. A terminal sends Ctrl+C to it as well. Standard input stays unopened: Node
+      // would make a pipe non-blocking, also for the program.
+      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+        const others = process.listeners(signal)
+        process.on(signal, () => signal === "SIGINT" && isatty(0) ? undefined : child.kill(signal))
+        others.forEach((other) => process.off(signal, other))
+      }
+      const child = spawn(command, args, { stdio: "inherit", env: variables })
+      child.on("error", (error: NodeJS.ErrnoException) => {
+        resume(notStarted(`Cannot run ${command} (${error.code ?? "no reason given"}).`))
+      })
+      child.on("close", (code, signal) => {
+        resume(Effect.succeed(code ?? 128 + (signal === null ? 0 : constants.signals[signal])))
+      })
+    })
+    if (code !== 0) return yield* new Fault({ code, message: "" })
+  })
+
+const none = "No valid token is cached for this service, client and secret."
+
+/** `store-api status`, which sends nothing. */
+export const status = (given: flags.Values<typeof flags.check>) =>
+  Effect.gen(function*() {
+    const found = yield* readWithCache(given)
+    const { folder, profile } = found
+    const token = Option.getOrUndefined(yield* tokens.cached(found))
+    const now = yield* Clock.currentTimeMillis
+    const left = token === undefined ? 0 : token.expiresAt.epochMillis - now
+    if (given.json) {
+      const times = token === undefined ? {} : {
+        acquired_at: DateTime.formatIso(token.acquiredAt),
+        expires_at: DateTime.formatIso(token.expiresAt),
+        expires_in: Math.floor(left / 1000)
+      }
+      yield* output.line(JSON.stringify({ profile, folder, cached: token !== undefined, ...times }))
+    } else {
+      if (profile !== undefined) yield* output.line(`profile  ${profile}`)
+      yield* output.line(`folder   ${folder}`)
+      const until = token && DateTime.formatIso(token.expiresAt).slice(0, 19)
+      if (until !== undefined) yield* output.line(`token    valid for ${output.inWords(left)}, until ${until}Z`)
+    }
+    if (token === undefined) return yield* unavailable(none)
+  })
+
+/** `store-api logout`, which sends nothing. */
+export const logout = (given: flags.Values<typeof flags.common>) =>
+  Effect.gen(function*() {
+    const found = yield* readWithCache(given)
+    const token = yield* tokens.cached(found)
+    yield* Effect.transposeMapOption(token, (token) => tokens.forget(found, token))
+    if (Option.isSome(yield* tokens.cached(found))) {
+      return yield* configuration(`Cannot remove the token from ${found.folder}. Check that you may write to it.`)
+    }
+    yield* output.note(Option.isSome(token) ? "The cached token is removed." : none)
+  })
+
+/** A cache that cannot be read is a failure here, and a miss elsewhere. */
+const readWithCache = (given: flags.Values<typeof flags.common>) =>
+  Effect.tap(settings.read(given), ({ folder, store }) =>
+    store.get("").pipe(
+      Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),
+      Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
+    ))

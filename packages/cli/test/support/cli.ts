@@ -12,8 +12,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, Redacted, type Scope } from "effect"
+import { main } from "../../src/commandLine.js"
 import { Host } from "../../src/Host.js"
-import { main } from "../../src/main.js"
 
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
 

@@ -6,7 +6,6 @@ import { RedisTokenStore } from "@store-api/redis"
 import { all, allSucceed, lifetimes, providers, renewal, share, shop, tokens } from "@store-api/testing/fleet"
 import { warnedOf } from "@store-api/testing/fleet"
 import { leaksIn } from "@store-api/testing/leaksIn"
-import { shown } from "@store-api/testing/member"
 import { until } from "@store-api/testing/network"
 import { isLeftOut, type RedisServer, redisServer, sharedRedis } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
@@ -23,25 +22,6 @@ const isRefused = ({ status }: RecordedRequest.RecordedRequest) => Option.contai
 describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout: limit }, () => {
   const emptyRedis = sharedRedis()
 
-  test.live("all members get a token at once: one token request, one token", function*() {
-    const { tokenRequests, settings } = yield* shop()
-    const members = yield* share(inProcess, size, yield* emptyRedis, settings)
-    deepStrictEqual([yield* tokens(members), yield* tokenRequests], [1, 1])
-    yield* warnedOf(members)
-  })
-
-  test.live("half of the members want another scope: one token request and one token for each scope", function*() {
-    const made = yield* shop({ clientAuthentication: "client_secret_post" })
-    const redis = yield* emptyRedis
-    const wanting = (scope: string) => share(inProcess, size / 2, redis, { ...made.settings, scope })
-    const members = yield* Effect.all([wanting("read"), wanting("write")])
-    const held = yield* all(members.flat(), ({ get }) => get)
-    assert.strictEqual(yield* made.tokenRequests, 2)
-    const scopes = new Map((yield* made.tokens).map((token) => [shown(token), token.scope]))
-    deepStrictEqual(held.map((token) => scopes.get(token)), ["read", "read", "read", "write", "write", "write"])
-    yield* warnedOf(members.flat())
-  })
-
   test.live("the token is revoked while all members call: one token request, no call fails", function*() {
     const { tokenRequests, requests, revoke, settings } = yield* shop()
     const members = yield* share(inProcess, size, yield* emptyRedis, settings)
@@ -53,23 +33,6 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
     allSucceed(yield* all(members, ({ end }) => end))
     deepStrictEqual([yield* tokenRequests, yield* tokens(members)], [2, 1])
     assert.isAtLeast((yield* requests).filter(isRefused).length, size, "the API rejects each member's token once")
-    yield* warnedOf(members)
-  })
-
-  test.live("two tokens, of which Redis has one, are revoked at once: one token request, no call fails", function*() {
-    const { requests, revoke, tokenRequests, settings } = yield* shop()
-    const redis = yield* emptyRedis
-    const half = share(inProcess, size / 2, redis, settings)
-    const first = yield* half
-    yield* tokens(first)
-    // As a failover to a replica that has not received the token.
-    yield* redis.command("FLUSHALL")
-    const members = first.concat(yield* half)
-    deepStrictEqual([yield* tokens(members), yield* tokenRequests, yield* revoke()], [2, 2, 2])
-    // Several calls of each member at once.
-    const statuses = yield* Effect.all(Effect.replicate(all(members, ({ call }) => call), 5), { concurrency: 5 })
-    deepStrictEqual([new Set(statuses.flat()), yield* tokenRequests], [new Set([200]), 3])
-    assert.isAbove((yield* requests).filter(isRefused).length, 5 * size, "some calls get a 401 for both tokens")
     yield* warnedOf(members)
   })
 

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import type { HttpClientError } from "@effect/platform"
 import type { AccessToken, AccessTokenError } from "@store-api/core"
-import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest, TokenStore } from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, TokenStore } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { type Duration, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, Scope } from "effect"
 import { serve } from "./serve.js"
@@ -13,8 +13,6 @@ export interface Settings {
   readonly apiUrl: string
   readonly clientId: string
   readonly clientSecret: string
-  /** A member without it sends the request of the specification. */
-  readonly scope?: string
   /** A member without it shares nothing. */
   readonly storeUrl?: string
   readonly lease?: Duration.DurationInput
@@ -61,12 +59,10 @@ export const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string
 export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const { attemptTimeout, deadline, lease, maxWait, storeTimeout, storeUrl } = settings
-    const { scope: wanted } = settings
-    const request = wanted === undefined ? undefined : TokenRequest.clientSecretPost({ scope: wanted })
     const options = {
       ...settings,
       clientSecret: Redacted.make(settings.clientSecret),
-      endpoint: { attemptTimeout, deadline, request },
+      endpoint: { attemptTimeout, deadline },
       shared: { lease, maxWait, storeTimeout }
     }
     const warnings: Array<Warning> = []

@@ -39,7 +39,7 @@ export const sharesOne = <E>(members: Members, tokenRequests: Effect.Effect<numb
 export const share = (start: Start, count: number, store: { readonly url: string }, settings: Member.Settings) =>
   Effect.tap(start(count, { ...settings, storeUrl: store.url }), connected)
 
-export const isIdle = (members: Members) =>
+const isIdle = (members: Members) =>
   Effect.map(all(members, ({ isAcquiring }) => isAcquiring), (each) => each.every((isAcquiring) => !isAcquiring))
 
 export const connected = (members: Members) =>
@@ -116,36 +116,6 @@ export const allSucceed = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
   deepStrictEqual(new Set(outcomes.flat()), new Set(["200"]))
 }
 
-/** Makes all members call the API repeatedly until `isOver`. Returns the outcomes of each round of calls. */
-type Calling = (members: Members, isOver: Effect.Effect<boolean>) => Effect.Effect<ReadonlyArray<ReadonlyArray<string>>>
-
-/**
- * All members call at once, at this interval in milliseconds of virtual time. A round ends when no member acquires a
- * token.
- */
-export const virtualTime = (every: number) => <A, E, R>(use: (calling: Calling) => Effect.Effect<A, E, R>) =>
-  onVirtualTime(({ advance }) =>
-    use((members, isOver) =>
-      Effect.gen(function*() {
-        const outcomes: Array<ReadonlyArray<string>> = []
-        while (!(yield* isOver)) {
-          const calling = yield* Effect.fork(
-            all(
-              members,
-              ({ call }) => Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
-            )
-          )
-          const isDone = Effect.zipRight(advance("10 millis"), Effect.map(Fiber.poll(calling), Option.isSome))
-          yield* until("all have called", isDone)
-          outcomes.push(yield* Fiber.join(calling))
-          yield* until("no acquisition is in flight", Effect.zipRight(advance("10 millis"), isIdle(members)))
-          yield* advance(every)
-        }
-        return outcomes
-      })
-    )
-  )
-
 const minute = 60_000
 
 /** The lifetime of a token, in milliseconds. A renewal begins when at most a quarter of it remains. */
@@ -169,16 +139,23 @@ const early = (members: Members, { tokens }: Emulator.Service) =>
     return (yield* tokens).length - times.length + gaps.filter((gap) => gap < 0.75 * life).length
   })
 
-/** Members call on virtual time, until the endpoint has received this number of requests. */
-export const lifetimes = (
-  start: (settings: Member.Settings) => ReturnType<Start>,
-  count: number
-) =>
-  virtualTime(4 * minute)((calling) =>
+/** Members call every four minutes of virtual time, until the endpoint has received this number of requests. */
+export const lifetimes = (start: (settings: Member.Settings) => ReturnType<Start>, count: number) =>
+  onVirtualTime(({ advance }) =>
     Effect.gen(function*() {
       const held = yield* shortLived
       const members = yield* start(held.settings)
-      const outcomes = yield* calling(members, Effect.map(held.tokenRequests, (requests) => requests >= count))
+      const outcomes: Array<ReadonlyArray<string>> = []
+      while ((yield* held.tokenRequests) < count) {
+        const call = ({ call }: Member.Member) =>
+          Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
+        const calling = yield* Effect.fork(all(members, call))
+        const isDone = Effect.zipRight(advance("10 millis"), Effect.map(Fiber.poll(calling), Option.isSome))
+        yield* until("all have called", isDone)
+        outcomes.push(yield* Fiber.join(calling))
+        yield* until("no acquisition is in flight", Effect.zipRight(advance("10 millis"), isIdle(members)))
+        yield* advance(4 * minute)
+      }
       const rejected = (yield* held.requests).filter(({ status }) => Option.contains(status, 401)).length
       return { members, outcomes, rejected, early: yield* early(members, held) }
     })

@@ -203,10 +203,7 @@ const security = ({ tls }: Options) =>
       files: { cert, key },
       /** The port that servers and clients use, from the plain port of the tests' commands. */
       used: (plain: number) => (tls === undefined ? plain : plain + 1),
-      parameters: (
-        plain: number,
-        acl: ReadonlyArray<string> = []
-      ) => [
+      parameters: (plain: number, acl: ReadonlyArray<string> = []) => [
         ...(acl.length === 0 ? [] : ["--user", ...acl]),
         ...(tls === undefined ?
           [] :
@@ -340,14 +337,14 @@ export const sentinel: Start = (options = {}) =>
     // A sentinel that a busy machine has stopped for 2 seconds (Redis calls it TILT) would do nothing for the next 30.
     yield* all(sentinels, "OK", "SENTINEL", "DEBUG", "tilt-trigger", "60000")
     const servers = [primary, ...replicas]
+    const isNamed = (addresses: ReadonlyArray<string>) => ({ port }: RedisServer) =>
+      addresses.every((address) =>
+        address === JSON.stringify([host, String(used(port))])
+      )
     const current = Effect.map(
       ask(sentinels, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),
       (addresses) =>
-        servers.filter(({ port }) =>
-          addresses.every((address) =>
-            address === JSON.stringify([host, String(used(port))])
-          )
-        )
+        servers.filter(isNamed(addresses))
     )
     return {
       ...files,

@@ -28,16 +28,12 @@ describe("store-api call", () => {
 
   type Sent = readonly [method: string, body?: string, headers?: Readonly<Record<string, string>>]
   const json = { "content-type": "application/json" }
+  const twoHeaders = { ...json, "x-one": "1", "x-two": "2" }
 
   test.live.each<[line: string, ...Sent]>([
     ["call /orders", "GET"],
     ["call /orders -X delete", "DELETE"],
-    [
-      `call /orders --data {"of":"line"} -H X-One:1 --header X-Two:2`,
-      "POST",
-      `{"of":"line"}`,
-      { ...json, "x-one": "1", "x-two": "2" }
-    ],
+    [`call /orders --data {"of":"line"} -H X-One:1 --header X-Two:2`, "POST", `{"of":"line"}`, twoHeaders],
     ["call --data=@order.json -X put /orders/7", "PUT", `{"of":"file"}`, { ...json, "content-length": "13" }],
     ["call --data @- /orders", "POST", "of standard input", json],
     ["call /orders -d a,b -H Content-Type:text/csv", "POST", "a,b", { "content-type": "text/csv" }]
@@ -100,7 +96,7 @@ describe("store-api call", () => {
     ["JSON is indented without a change of its values", "application/problem+json", object, indented.join("\r\n")],
     ["the last line is ended", "text/plain", "plain", "plain\r\n"],
     [
-      "controls and reversals of text are shown",
+      "controls and reversals are shown",
       "",
       "\u001b]0;t\u0007\r\n\u009b2J\u202e",
       "^[]0;t^G\r\n<U+009b>2J<U+202e>\r\n"
@@ -142,12 +138,7 @@ describe("store-api call exits", () => {
   test.live.each<[Scenario.Name, line: string, code: number, sentence: string]>([
     ["api/401-once", "call /", 0, ""],
     ["api/401-once", "call / -d -", 1, "is replaced in the next run: a body from a file or standard input can be sent"],
-    [
-      "api/401-always",
-      "call /",
-      1,
-      "A new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL are"
-    ],
+    ["api/401-always", "call /", 1, "new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL are"],
     ["api/missing-scope", "call /", 1, "another token would not help: the client may not do this."],
     ["api/401-always", "call / -H Authorization:own", 1, "HTTP 401 Unauthorized.\n"]
   ])("after %s, %s with code %i, and says why no other token helped: %s", function*([name, line, code, sentence]) {

@@ -29,9 +29,8 @@ const started = Effect.gen(function*() {
         ]
         /** The client ids of the token requests. */
         const clients = Effect.map(emulator.requests, (requests) =>
-          requests.filter(({ kind }) =>
-            kind === "token"
-          ).map(({ body }) => /client_id=(\w+)/.exec(Redacted.value(body))?.[1]))
+          requests.filter(({ kind }) => kind === "token")
+            .map(({ body }) => /client_id=(\w+)/.exec(Redacted.value(body))?.[1]))
         return { ...emulator, clients, lines }
       }
     )
@@ -55,10 +54,7 @@ const having = (user: User, lines: ReadonlyArray<string>): User =>
   withEnv(
     user,
     Object.fromEntries(
-      lines.map((line) => line.split(/=(.*)/s)).map(([name = "", value = ""]) => [
-        name,
-        value.replace(/^"|"$/g, "")
-      ])
+      lines.map((line) => line.split(/=(.*)/s)).map(([name = "", value = ""]) => [name, value.replace(/^"|"$/g, "")])
     )
   )
 
@@ -336,11 +332,8 @@ describe("store-api profile", () => {
     write(".env", green.lines)
     assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
     write(".env", "")
-    for (
-      const flag of ["--client-id blue", `--auth-url ${green.url}`, "--api-url http://127.0.0.1:9", "--dotenv .env"]
-    ) {
-      yield* refuses(user, `call /orders ${flag}`, 3, / not set\. /)
-    }
+    const flags = ["--client-id blue", `--auth-url ${green.url}`, "--api-url http://127.0.0.1:9", "--dotenv .env"]
+    for (const flag of flags) yield* refuses(user, `call /orders ${flag}`, 3, / not set\. /)
     yield* run(user, ["profile", "remove", "blue"])
     yield* refuses(user, "call /orders", 3, /STORE_API_AUTH_URL, .* are not set/)
   })

@@ -120,13 +120,13 @@ describe("StoreAuth", () => {
     return { http, leases, over, sent }
   })
 
-  test("layerShared: two layers over one store send one token request", function*() {
+  test("layerShared: two layers over one store send one token request, but one of another scope its own", function*() {
     const { http, over, sent } = yield* sharing
-    yield* over(StoreAuth.layerShared(secretOptions))
-    yield* over(StoreAuth.layerShared(secretOptions))
-    deepStrictEqual((yield* sent).map(({ method }) => method), ["POST", "GET", "GET"])
+    const endpoint = { request: TokenRequest.clientSecretPost({ scope: "orders" }) }
+    for (const other of [{}, {}, { endpoint }]) yield* over(StoreAuth.layerShared({ ...secretOptions, ...other }))
+    deepStrictEqual((yield* sent).map(({ method }) => method), ["POST", "GET", "GET", "POST", "GET"])
     yield* Effect.provide(call, Layer.provide(StoreAuth.layer(secretOptions), http))
-    assert.strictEqual((yield* sent).length, 5, "control: without the store there are two token requests")
+    assert.strictEqual((yield* sent).length, 7, "control: without the store there are two token requests")
   })
 
   test("layerShared: a process that starts accepts no stored token with less than the provider's leeway left", function*() {

@@ -1,11 +1,11 @@
 /** Tests the command in this process: its flags, variables, output and error messages. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { parseEnv } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
+import { newFolder } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { ConfigProvider, Effect, Exit, Queue } from "effect"
 import { commands } from "../src/EmulatorCommand.js"
@@ -44,10 +44,7 @@ const start = (args: ReadonlyArray<string>, variables: Variables = {}, where = /
 
 const userSecret = "canary-of-a-user+/="
 
-const newFolder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
-  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-)
+const emptyFolder = newFolder("store-api-emulator")
 
 describe("store-api-emulator", () => {
   test.live("prints its URL and the variables of the demo client, which work as they are printed", function*() {
@@ -88,15 +85,9 @@ describe("store-api-emulator", () => {
     const methods = ["--client-authentication", "client_secret_post", "--client-authentication=client_secret_basic"]
     const { ended, url } = yield* start(["--token-path", "/oauth/token", ...methods])
     const basic = Buffer.from(`demo-client:${encodeURIComponent(demoSecret)}`).toString("base64")
-    for (
-      const changes of [
-        { body: bodyOf("demo-client", encodeURIComponent(demoSecret)) },
-        {
-          headers: { "Content-Type": formType, Authorization: `Basic ${basic}` },
-          body: "grant_type=client_credentials"
-        }
-      ]
-    ) {
+    const headers = { "Content-Type": formType, Authorization: `Basic ${basic}` }
+    const inHeader = { headers, body: "grant_type=client_credentials" }
+    for (const changes of [{ body: bodyOf("demo-client", encodeURIComponent(demoSecret)) }, inHeader]) {
       assert.strictEqual((yield* askToken(url, { path: "/oauth/token", ...changes })).status, 200)
       assert.match(yield* ended, / POST \/oauth\/token 200 in /)
     }
@@ -121,13 +112,8 @@ describe("store-api-emulator", () => {
   })
 
   test.live("plays scenarios by name, in their order", function*() {
-    const { url } = yield* start([
-      "--scenario",
-      "token/401-rfc",
-      "--scenario=token/503-retry-after-twice",
-      "--scenario",
-      "api/403"
-    ])
+    const line = "--scenario token/401-rfc --scenario=token/503-retry-after-twice --scenario api/403"
+    const { url } = yield* start(line.split(" "))
     deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(url)).status], [401, 503])
     const token = String(json(yield* askToken(url))["access_token"])
     assert.strictEqual((yield* callApi(url, token)).status, 403)
@@ -151,9 +137,8 @@ describe("store-api-emulator", () => {
 
   test("--help prints the flags in 80 columns, and two examples", function*() {
     const help = yield* printed("--help")
-    for (
-      const word of [...Object.keys(commands).join(" ").split(" "), ...Object.keys(commands[""].flags)]
-    ) assert.include(help, word)
+    const words = [...Object.keys(commands).join(" ").split(" "), ...Object.keys(commands[""].flags)]
+    for (const word of words) assert.include(help, word)
     assert.isAtMost(Math.max(...help.split("\n").map((line) => line.length)), 80)
     assert.lengthOf(help.match(/^ {2}\$ store-api-emulator /gm) ?? [], 2)
   })
@@ -202,15 +187,10 @@ describe("store-api-emulator", () => {
   })
 
   test.live("--responses is what the API responds to requests with a token", function*() {
-    const file = join(yield* newFolder, "responses.json")
+    const file = join(yield* emptyFolder, "responses.json")
     const body = [{ id: 7, article: "chair" }]
-    writeFileSync(
-      file,
-      JSON.stringify([
-        { path: "/orders", body },
-        { method: "delete", path: "/orders/7", status: 204, headers: { "X-Mine": "1" } }
-      ])
-    )
+    const deletes = { method: "delete", path: "/orders/7", status: 204, headers: { "X-Mine": "1" } }
+    writeFileSync(file, JSON.stringify([{ path: "/orders", body }, deletes]))
     const { url } = yield* start(["--responses", file])
     const token = yield* getToken(url)
     deepStrictEqual(JSON.parse((yield* callApi(url, token, { path: "/orders?page=2" })).text), body)
@@ -221,7 +201,7 @@ describe("store-api-emulator", () => {
   })
 
   test.live("--state keeps tokens for the next start, and only for this user", function*() {
-    const file = join(yield* newFolder, "state.json")
+    const file = join(yield* emptyFolder, "state.json")
     const once = <A, E>(use: (url: string) => Effect.Effect<A, E>) =>
       Effect.scoped(Effect.flatMap(start(["--state", file]), ({ url }) => use(url)))
     const [kept, revoked] = yield* once((url) => Effect.all([getToken(url), getToken(url)]))
@@ -271,7 +251,7 @@ describe("store-api-emulator", () => {
   })
 
   test.live.each(["--dotenv", "--env-file"])("%s writes the variables for this user, not its secret", function*(flag) {
-    const folder = yield* newFolder
+    const folder = yield* emptyFolder
     const file = join(folder, "my.env")
     writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
     const { url } = yield* start([flag, file])
@@ -293,7 +273,7 @@ describe("store-api-emulator", () => {
   })
 
   test.live.each(["shop\\new", "the shop's", "the \"shop\""])("--dotenv keeps the client id %s", function*(clientId) {
-    const file = join(yield* newFolder, "my.env")
+    const file = join(yield* emptyFolder, "my.env")
     yield* start(["--dotenv", file, "--client-id", clientId])
     assert.strictEqual(parseEnv(readFileSync(file, "utf8"))["STORE_API_CLIENT_ID"], clientId)
   })

@@ -4,7 +4,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Clock, Deferred, Effect, Exit, Fiber, Option, Scope, TestClock, TestServices } from "effect"
-import { askToken, callApi, getToken, json, receive, send, tokenPath, until } from "./utils.js"
+import { askToken, callApi, failing, getToken, json, receive, send, tokenPath, until } from "./utils.js"
 
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
   Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
@@ -30,8 +30,7 @@ const unusable: Readonly<Record<string, Fault.Fault>> = {
 
 describe("a script", () => {
   test.live("applies its steps in order, each to `times` requests", function*() {
-    const { fail, pendingFaults, url } = yield* Emulator.make()
-    yield* fail([Fault.status(500), Fault.status(502, { times: 2 })])
+    const { fail, pendingFaults, url } = yield* failing(Fault.status(500), Fault.status(502, { times: 2 }))
     yield* fail(Fault.status(503))
     deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 2, 1])
     deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 502])
@@ -50,16 +49,14 @@ describe("a script", () => {
   })
 
   test.live("applies a step with `times: Infinity` until it is cleared", function*() {
-    const { clearFaults, fail, url } = yield* Emulator.make()
-    yield* fail(Fault.status(500, { times: Infinity }))
+    const { clearFaults, url } = yield* failing(Fault.status(500, { times: Infinity }))
     deepStrictEqual(yield* statuses(Array.from({ length: 5 }, () => askToken(url))), [500, 500, 500, 500, 500])
     yield* clearFaults
     assert.strictEqual((yield* askToken(url)).status, 200)
   })
 
   test.live("applies a step to exactly `times` of many concurrent requests", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.status(500, { times: 10 }))
+    const { url } = yield* failing(Fault.status(500, { times: 10 }))
     const responses = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), { concurrency: "unbounded" })
     assert.lengthOf(responses.filter(({ status }) => status === 500), 10)
     assert.lengthOf(responses.filter(({ status }) => status === 200), 20)
@@ -102,16 +99,14 @@ describe("a scripted response", () => {
   })
 
   test.live("has no body and no Content-Type by default", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.status(500))
+    const { url } = yield* failing(Fault.status(500))
     const response = yield* askToken(url)
     deepStrictEqual([response.status, response.text], [500, ""])
     assert.notProperty(response.headers, "content-type")
   })
 
   test.live("of Fault.body has status 200 and exactly this body", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail([Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d))])
+    const { url } = yield* failing(Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d)))
     const first = yield* askToken(url)
     deepStrictEqual([first.status, first.text], [200, `{"access_token":`])
     assert.strictEqual(first.headers["content-type"], "application/json")
@@ -119,8 +114,7 @@ describe("a scripted response", () => {
   })
 
   test.live("is sent without any check of the request, and the request is recorded", function*() {
-    const { fail, requests, url } = yield* Emulator.make()
-    yield* fail(Fault.status(599))
+    const { requests, url } = yield* failing(Fault.status(599))
     assert.strictEqual((yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status, 599)
     const [recorded] = yield* requests
     deepStrictEqual(recorded?.status, Option.some(599))
@@ -134,8 +128,7 @@ describe("a delay", () => {
       ["a scripted status", Fault.status(503, { delay: "1 hour" }), 503]
     ] as const
   )("precedes %s, by the emulator's clock, once", function*([, fault, status]) {
-    const { fail, requests, url } = yield* Emulator.make()
-    yield* fail(fault)
+    const { requests, url } = yield* failing(fault)
     const fiber = yield* Effect.fork(askToken(url))
     yield* TestServices.provideLive(until(Effect.map(requests, ({ length }) => length === 1)))
     yield* TestServices.provideLive(Effect.sleep("20 millis"))
@@ -169,8 +162,7 @@ describe("a delay", () => {
 
 describe("a hanging request", () => {
   test.live("never gets a response, and ends when the client disconnects", function*() {
-    const { connections, fail, requests, url } = yield* Emulator.make()
-    yield* fail(Fault.hang())
+    const { connections, requests, url } = yield* failing(Fault.hang())
     assert.isTrue(Option.isNone(yield* Effect.timeoutOption(askToken(url), "200 millis")))
     yield* until(Effect.map(connections, (open) => open === 0))
     const [recorded] = yield* requests

@@ -12,7 +12,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Clock, Effect } from "effect"
-import { askToken, callApi, getToken, send, steer } from "./utils.js"
+import { askToken, callApi, formType, getToken, send, steer } from "./utils.js"
 
 const chromium = (process.env["PATH"] ?? "").split(delimiter)
   .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name)))
@@ -220,30 +220,22 @@ describe("the requests by which the page steers", () => {
   test.live("are refused for a foreign Host, Origin or site, for content that a form can send, and unless asked for", function*() {
     const { pendingFaults, requests, url } = yield* Emulator.make({ steering: true })
     const { host, port } = new URL(url)
-    const rows: ReadonlyArray<[status: number, headers: Record<string, string>, body?: object, path?: string]> = [
-      ...["evil.example", "127.0.0.1", "localhost:1", `127.0.0.1.evil.example:${port}`].map((Host) =>
-        [403, { Host }] as [number, { Host: string }]
-      ),
-      ...["http://evil.example", "null", `https://${host}`, "http://127.0.0.1"].map((Origin) =>
-        [403, { Origin }] as [number, { Origin: string }]
-      ),
-      [403, { "Sec-Fetch-Site": "cross-site" }],
-      [403, { "Sec-Fetch-Site": "same-site" }],
-      ...["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"].map((type) =>
-        [415, { "Content-Type": type }] as [number, { "Content-Type": string }]
-      ),
-      ...[{ argument: "canary" }, { argument: "token/tls-expired" }, { argument: "api/403", times: "0" }, []].map((
-        body
-      ) => [400, {}, body] as [number, Record<string, string>, object]),
+    type Row = readonly [status: number, headers: Record<string, string>, body?: object, path?: string]
+    const withHeader = (status: number, name: string, ...values: ReadonlyArray<string>) =>
+      values.map((value): Row => [status, { [name]: value }])
+    const withBody = (...bodies: ReadonlyArray<object>) => bodies.map((body): Row => [400, {}, body])
+    const rows: ReadonlyArray<Row> = [
+      ...withHeader(403, "Host", "evil.example", "127.0.0.1", "localhost:1", `127.0.0.1.evil.example:${port}`),
+      ...withHeader(403, "Origin", "http://evil.example", "null", `https://${host}`, "http://127.0.0.1"),
+      ...withHeader(403, "Sec-Fetch-Site", "cross-site", "same-site"),
+      ...withHeader(415, "Content-Type", "text/plain", formType, "multipart/form-data; boundary=x"),
+      ...withBody({ argument: "canary" }, { argument: "token/tls-expired" }, { argument: "api/403", times: "0" }, []),
       [404, {}, {}, "nothing"]
     ]
     for (const [status, headers, body = { argument: "api/403" }, path = "fail"] of rows) {
       const response = yield* steer(url, path, body, headers)
-      deepStrictEqual(
-        [response.status, "message" in JSON.parse(response.text)],
-        [status, true],
-        JSON.stringify(headers)
-      )
+      const hasMessage = "message" in JSON.parse(response.text)
+      deepStrictEqual([response.status, hasMessage], [status, true], JSON.stringify(headers))
     }
     for (const path of ["", "events"]) {
       const { status } = yield* send(url, { path: `/_emulator/${path}`, headers: { Host: "evil.example" } })

@@ -3,7 +3,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Option, Redacted, TestClock } from "effect"
-import { callApi, getToken, type HttpRequest, json, send } from "./utils.js"
+import { callApi, getToken, type HttpRequest, json, send, withToken } from "./utils.js"
 
 const challenge = `Bearer realm="store-api"`
 const invalid = (reason: string) =>
@@ -11,8 +11,7 @@ const invalid = (reason: string) =>
 
 describe("the API, with a valid token", () => {
   test.live("describes the request without the token", function*() {
-    const { url } = yield* Emulator.make()
-    const token = yield* getToken(url)
+    const { url, token } = yield* withToken()
     const response = yield* callApi(url, token, {
       method: "PUT",
       path: `/orders/7?page=2&also=%20&token=${encodeURIComponent(token)}`,
@@ -29,8 +28,7 @@ describe("the API, with a valid token", () => {
   })
 
   test.live("omits the body if the request has none, and for HEAD", function*() {
-    const { url } = yield* Emulator.make({ basePath: "/store" })
-    const token = yield* getToken(url)
+    const { url, token } = yield* withToken({ basePath: "/store" })
     const described = { method: "GET", path: "/store/orders", query: "", clientId: "demo-client" }
     deepStrictEqual(json(yield* callApi(url, token)), described)
     const response = yield* callApi(url, token, { method: "HEAD" })
@@ -38,16 +36,14 @@ describe("the API, with a valid token", () => {
   })
 
   test.live("accepts the scheme in any case", function*() {
-    const { url } = yield* Emulator.make()
-    const token = yield* getToken(url)
+    const { url, token } = yield* withToken()
     for (const scheme of ["bearer", "BEARER", "bEaReR"]) {
       assert.strictEqual((yield* callApi(url, token, { headers: { Authorization: `${scheme} ${token}` } })).status, 200)
     }
   })
 
   test.live("responds with 413 to a body of more than 1 MiB", function*() {
-    const { url } = yield* Emulator.make()
-    const token = yield* getToken(url)
+    const { url, token } = yield* withToken()
     for (const [length, status] of [[1024 * 1024, 200], [1024 * 1024 + 1, 413]] as const) {
       const body = new Uint8Array(length)
       assert.strictEqual((yield* callApi(url, token, { method: "POST", body })).status, status)
@@ -55,8 +51,7 @@ describe("the API, with a valid token", () => {
   })
 
   test.live("expects it in the header of the option", function*() {
-    const { requests, url } = yield* Emulator.make({ header: { name: "X-Store-Token", prefix: "" } })
-    const token = yield* getToken(url)
+    const { requests, url, token } = yield* withToken({ header: { name: "X-Store-Token", prefix: "" } })
     assert.strictEqual((yield* send(url, { path: "/a", headers: { "x-store-token": token } })).status, 200)
     assert.strictEqual((yield* callApi(url, token)).status, 401)
     const [, sent = assert.fail("not recorded")] = yield* requests
@@ -76,8 +71,7 @@ const unauthorized: Readonly<Record<string, (token: string) => HttpRequest["head
 
 describe("the API rejects", () => {
   test.live.each(Object.entries(unauthorized))("%s with a challenge without an error code", function*([, headers]) {
-    const { url } = yield* Emulator.make()
-    const token = yield* getToken(url)
+    const { url, token } = yield* withToken()
     const response = yield* send(url, { path: "/orders", headers: headers(token) ?? {} })
     assert.strictEqual(response.status, 401)
     assert.strictEqual(response.headers["www-authenticate"], challenge)
@@ -97,8 +91,7 @@ describe("the API rejects", () => {
   })
 
   test("an expired token, but not before the last millisecond of its 60 minutes", function*() {
-    const { url } = yield* Emulator.make()
-    const token = yield* getToken(url)
+    const { url, token } = yield* withToken()
     yield* TestClock.adjust("3599999 millis")
     assert.strictEqual((yield* callApi(url, token)).status, 200)
     yield* TestClock.adjust("1 millis")

@@ -7,7 +7,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Clock, Effect, Exit, Fiber, Option, Redacted, type Scope } from "effect"
-import { askToken, callApi, demoBody, demoSecret, formType, getToken, json, receive, send } from "./utils.js"
+import { askToken, callApi, demoBody, demoSecret, failing, formType, getToken, json, receive, send } from "./utils.js"
 import { tokenPath, until } from "./utils.js"
 
 interface Wire {
@@ -88,8 +88,10 @@ describe("a connection that the emulator breaks off", () => {
   })
 
   test.live("on \"connection\" is the next one that opens, whatever `on` names, `times` times", function*() {
-    const { fail, pendingFaults, requests, url } = yield* Emulator.make()
-    yield* fail([Fault.status(503), Fault.reset("connection", { times: 2, on: "api" })])
+    const { pendingFaults, requests, url } = yield* failing(
+      Fault.status(503),
+      Fault.reset("connection", { times: 2, on: "api" })
+    )
     assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
     assert.isTrue(Exit.isFailure(yield* Effect.exit(callApi(url, "a-token"))))
     assert.lengthOf(yield* requests, 0)
@@ -137,8 +139,7 @@ describe("the normal response", () => {
   })
 
   test.live("can be compressed with gzip", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.gzip())
+    const { url } = yield* failing(Fault.gzip())
     const [bytes, encoding] = yield* bytesOf(url)
     assert.strictEqual(encoding, "gzip")
     assert.property(JSON.parse(gunzipSync(bytes).toString()), "access_token")
@@ -151,8 +152,7 @@ describe("the normal response", () => {
   })
 
   test.live("is not changed if it is an error", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail([Fault.fields({ error: "changed" }), Fault.gzip()])
+    const { url } = yield* failing(Fault.fields({ error: "changed" }), Fault.gzip())
     assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
     assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
   })
@@ -168,16 +168,14 @@ describe("the normal response", () => {
 
 describe("a long body", () => {
   test.live("is sent one space at a time until the client disconnects", function*() {
-    const { connections, fail, url } = yield* Emulator.make()
-    yield* fail(Fault.drip("5 millis", { status: 503 }))
+    const { connections, url } = yield* failing(Fault.drip("5 millis", { status: 503 }))
     const text = yield* Effect.scoped(receive(url, 250))
     assert.match(text, /^HTTP\/1\.1 503 [\s\S]*\r\n\r\n(1\r\n \r\n){3,}/)
     yield* until(Effect.map(connections, (open) => open === 0))
   })
 
   test.live("is sent only as far as the client reads it", function*() {
-    const { connections, fail, requests, url } = yield* Emulator.make()
-    yield* fail(Fault.flood(Infinity, { times: 2 }))
+    const { connections, requests, url } = yield* failing(Fault.flood(Infinity, { times: 2 }))
     const text = yield* Effect.scoped(receive(url, 1_000_000))
     assert.include(text, "xxxxxxxx")
     yield* until(Effect.map(connections, (open) => open === 0))
@@ -192,8 +190,7 @@ describe("a long body", () => {
   })
 
   test.live("has the given length, and can be a decompression bomb", function*() {
-    const { fail, requests, url } = yield* Emulator.make()
-    yield* fail([Fault.flood(1_000_001, { status: 400 }), Fault.bomb(3)])
+    const { requests, url } = yield* failing(Fault.flood(1_000_001, { status: 400 }), Fault.bomb(3))
     const response = yield* askToken(url)
     deepStrictEqual([response.status, response.text.length], [400, 1_000_001])
     const [recorded] = yield* requests
@@ -206,8 +203,7 @@ describe("a long body", () => {
 
 describe("an error response", () => {
   test.live("can repeat the body of the request", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.echo(400))
+    const { url } = yield* failing(Fault.echo(400))
     const response = yield* askToken(url)
     assert.strictEqual(response.status, 400)
     assert.include(String(json(response)["error_description"]), demoSecret)

@@ -1,7 +1,7 @@
 /** Clients that do not use the platform of the server: `node:http` with exact headers, and plain sockets. */
 import * as Http from "node:http"
 import * as Net from "node:net"
-import { Emulator } from "@store-api/emulator"
+import { Emulator, type Fault } from "@store-api/emulator"
 import { Effect, Redacted, Schedule } from "effect"
 
 export interface HttpResponse {
@@ -69,6 +69,17 @@ export const getToken = (url: string, changes: HttpRequest = {}) =>
 
 export const callApi = (url: string, token: string, changes: HttpRequest = {}) =>
   send(url, { path: "/orders", headers: { Authorization: `Bearer ${token}` }, ...changes })
+
+/** An emulator that plays these faults. */
+export const failing = (...script: ReadonlyArray<Fault.Fault>) =>
+  Effect.tap(Emulator.make(), ({ fail }) => fail(script))
+
+/** An emulator and one of its tokens. */
+export const withToken = (options?: Emulator.Options) =>
+  Effect.flatMap(
+    Emulator.make(options),
+    (emulator) => Effect.map(getToken(emulator.url), (token) => ({ ...emulator, token }))
+  )
 
 /** Steers an emulator, as the page and the commands do. */
 export const steer = (url: string, path: string, body: object, headers: Http.OutgoingHttpHeaders = {}) =>

@@ -2,6 +2,7 @@
 import { assert, describe } from "@effect/vitest"
 import { RedisTokenStore } from "@store-api/redis"
 import { all, connected, outage, providers, renewal, share, sharesOne, shop } from "@store-api/testing/fleet"
+import type { Settings } from "@store-api/testing/member"
 import { isLeftOut, type RedisServer, redisServer } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Redacted } from "effect"
@@ -12,75 +13,44 @@ const size = 3
 
 const limit = 60_000
 
-interface Row {
-  readonly name: string
-  readonly reason: string
-  readonly fault: (redis: RedisServer) => Effect.Effect<unknown>
-  readonly end: (redis: RedisServer) => Effect.Effect<unknown>
-  readonly when?: "from the start"
-  /** The part of the URL before the host. */
-  readonly user?: string
-}
+type Step = (redis: RedisServer) => Effect.Effect<unknown>
 
-/** Redis already uses more than 1 byte, and by default it evicts nothing. */
-const memory = (bytes: string) => ({ command }: RedisServer) => command("CONFIG", "SET", "maxmemory", bytes)
+type Row = readonly [name: string, reason: string, fault: Step, end: Step, when?: "from the start"]
 
-const replicas = (count: string) => ({ command }: RedisServer) =>
-  command("CONFIG", "SET", "min-replicas-to-write", count)
+const pause: Step = ({ pause }) => pause
+const resume: Step = ({ resume }) => resume
 
-const replicaOf = (...primary: ReadonlyArray<string>) => ({ command }: RedisServer) => command("REPLICAOF", ...primary)
+/** Sends this command. */
+const sends = (...words: ReadonlyArray<string>): Step => ({ command }) => command(...words)
 
-const when = "from the start" as const
+/** The part of a URL before the host, and the command that makes it right. */
+const user = "an-invented-user:an-invented-password@"
+const createsUser = sends("ACL", "SETUSER", "an-invented-user", "on", ">an-invented-password", "~*", "&*", "+@all")
+
+const maxMemory = (bytes: string) => sends("CONFIG", "SET", "maxmemory", bytes)
+const minReplicas = (count: string) => sends("CONFIG", "SET", "min-replicas-to-write", count)
 
 const faults: ReadonlyArray<Row> = [
-  {
-    name: "is unreachable from the start",
-    reason: "ECONNREFUSED",
-    fault: ({ stop }) => stop,
-    end: ({ start }) => start,
-    when
-  },
-  {
-    name: "does not respond from the start",
-    reason: "no connection",
-    fault: ({ pause }) => pause,
-    end: ({ resume }) => resume,
-    when
-  },
-  {
-    name: "does not respond for a while",
-    reason: "no response in time",
-    fault: ({ pause }) => pause,
-    end: ({ resume }) => resume
-  },
-  {
-    name: "refuses the password",
-    reason: "WRONGPASS",
-    user: "an-invented-user:an-invented-password@",
-    fault: () => Effect.void,
-    end: ({ command }) =>
-      command("ACL", "SETUSER", "an-invented-user", "on", ">an-invented-password", "~*", "&*", "+@all"),
-    when
-  },
-  { name: "is full", reason: "OOM", fault: memory("1"), end: memory("0") },
-  { name: "lacks a replica", reason: "NOREPLICAS", fault: replicas("1"), end: replicas("0") },
+  ["is unreachable from the start", "ECONNREFUSED", ({ stop }) => stop, ({ start }) => start, "from the start"],
+  ["does not respond from the start", "no connection", pause, resume, "from the start"],
+  ["does not respond for a while", "no response in time", pause, resume],
+  ["refuses the password", "WRONGPASS", () => Effect.void, createsUser, "from the start"],
+  // Redis already uses more than 1 byte, and by default it evicts nothing.
+  ["is full", "OOM", maxMemory("1"), maxMemory("0")],
+  ["lacks a replica", "NOREPLICAS", minReplicas("1"), minReplicas("0")],
   // No server listens on port 1.
-  { name: "is a replica", reason: "READONLY", fault: replicaOf("127.0.0.1", "1"), end: replicaOf("NO", "ONE") }
+  ["is a replica", "READONLY", sends("REPLICAOF", "127.0.0.1", "1"), sends("REPLICAOF", "NO", "ONE")]
 ]
 
 describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => {
   test.live.each(faults)(
-    "$name: each member acquires a token and warns once, without the password, until they can share one",
-    function*({ end, fault, reason, user = "", when }) {
+    "%s: each member acquires a token and warns once, without the password, until they can share one",
+    function*([, reason, fault, end, when]) {
       const redis = yield* redisServer()
-      const storeUrl = redis.url.replace("//", `//${user}`)
+      const storeUrl = reason === "WRONGPASS" ? redis.url.replace("//", `//${user}`) : redis.url
       const limited = reason === "no response in time" && { storeTimeout: "3 seconds" } as const
-      yield* outage((settings) => inProcess(size, { ...settings, storeUrl, ...limited }), {
-        reason,
-        when,
-        fault: fault(redis),
-        end: end(redis)
-      })
+      const start = (settings: Settings) => inProcess(size, { ...settings, storeUrl, ...limited })
+      yield* outage(start, { reason, when, fault: fault(redis), end: end(redis) })
     }
   )
 

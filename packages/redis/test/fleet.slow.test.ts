@@ -4,7 +4,6 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { createCluster, createSentinel } from "@redis/client"
 import { TokenStore } from "@store-api/core"
-import { Fault } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
 import { canMakeCertificates } from "@store-api/testing/certificates"
 import { bundle } from "@store-api/testing/childProcess"
@@ -22,28 +21,6 @@ const limit = 120_000
 const inProcess = Fleet.providers((url) => RedisTokenStore.layer({ url: Redacted.make(url) }))
 
 const program = new URL("./child/member.ts", import.meta.url)
-
-describe.skipIf(isLeftOut).concurrent("a process that starts during a renewal", { timeout: limit }, () => {
-  test.live.each(
-    [
-      ["hangs", Fault.hang({ times: Infinity })],
-      ["is down", Fault.status(503, { times: Infinity })]
-    ] as const
-  )("while the endpoint %s: it has the valid token of the other five", function*([, fault]) {
-    const fleet = yield* Fleet.processes(program, 6)
-    const [redis, { fail, settings, tokenRequests, tokens }] = yield* Effect.all([redisServer(), shop()])
-    yield* fail(Fault.fields({ expires_in: 16 }))
-    const members = yield* share(Fleet.inThese(fleet.slice(1)), 5, redis, settings)
-    const held = yield* all(members, ({ get }) => get)
-    yield* fail(fault)
-    yield* all(members, ({ begin }) => begin(100))
-    yield* until("a renewal has begun", Effect.map(tokenRequests, (count) => count > 1))
-    const [newcomer] = yield* share(Fleet.inThese(fleet), 1, redis, settings)
-    assert(newcomer !== undefined)
-    deepStrictEqual([yield* newcomer.get, (yield* tokens).length], [held[0], 1])
-    allSucceed(yield* all(members, ({ end }) => end))
-  })
-})
 
 describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
   test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
@@ -125,18 +102,19 @@ const acquisition = (
 const killed = (lease: string, { command, stop }: RedisServer) => Effect.zipRight(command("DEL", lease), stop)
 
 describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquire a token", { timeout: limit }, () => {
-  test.live.each(topologies)("%s: is killed, and the lease with it: one token request more", function*([, start]) {
-    assert.isAtMost(yield* acquisition(inProcess, yield* start({ patience: 500 }), killed), 2)
+  const started = ([, start]: typeof topologies[number]) => start({ patience: 500 })
+
+  test.live.each(topologies)("%s: is killed, and the lease with it: one token request more", function*(row) {
+    assert.isAtMost(yield* acquisition(inProcess, yield* started(row), killed), 2)
   })
 
-  test.live.each(topologies)("%s: does not respond, its replica has the lease: no request more", function*([, start]) {
-    assert.strictEqual(yield* acquisition(inProcess, yield* start({ patience: 500 }), (_, { pause }) => pause), 1)
+  test.live.each(topologies)("%s: does not respond, its replica has the lease: no request more", function*(row) {
+    assert.strictEqual(yield* acquisition(inProcess, yield* started(row), (_, { pause }) => pause), 1)
   })
 
   test.live.each(topologies)("%s, through a client of the application: one token request more", function*(row) {
-    const [, start, clientOf] = row
-    const topology = yield* start({ patience: 500 })
-    assert.isAtMost(yield* acquisition(over(() => clientOf(topology)), topology, killed), 2)
+    const topology = yield* started(row)
+    assert.isAtMost(yield* acquisition(over(() => row[2](topology)), topology, killed), 2)
   })
 })
 

@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { isIP } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, type Scope } from "effect"
+import { newFolder } from "./loopback.js"
 
 /**
  * Debian's `openssl` creates the certificates. Without it, tests that need them are skipped, except with `CI=true`.
@@ -45,15 +45,9 @@ export const selfSigned = (name = "localhost", which = 1): Effect.Effect<Identit
 
 /** The paths of files that hold the identity until the scope ends. */
 export const filesOf = ({ cert, key }: Identity): Effect.Effect<Identity, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "certificate-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    ),
-    (folder) => {
-      const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") }
-      writeFileSync(files.cert, cert)
-      writeFileSync(files.key, key)
-      return files
-    }
-  )
+  Effect.map(newFolder("certificate"), (folder) => {
+    const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+    writeFileSync(files.cert, cert)
+    writeFileSync(files.key, key)
+    return files
+  })

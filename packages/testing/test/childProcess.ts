@@ -3,12 +3,11 @@
  * conversation. The child's side is `serve.ts`.
  */
 import { type ChildProcess as NodeChildProcess, fork } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { basename, extname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Data, Effect, type Scope } from "effect"
 import { build } from "esbuild"
+import { newFolder } from "./loopback.js"
 import type { Reply } from "./serve.js"
 
 /** The child failed to perform an order; `tag` is the tag of its error. */
@@ -80,10 +79,7 @@ export const bundles = (
   programs: ReadonlyArray<URL>,
   folder = packages
 ): Effect.Effect<ReadonlyArray<string>, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "bundle-"))),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-  ).pipe(
+  newFolder("bundle").pipe(
     Effect.tap((outdir) =>
       Effect.promise(() =>
         build({

@@ -1,8 +1,11 @@
 /** Servers and proxies on loopback, and ports for them. They stop when the scope closes. Resources that tests share. */
 import Dns from "node:dns"
+import { mkdtempSync, rmSync } from "node:fs"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { HttpClient } from "@effect/platform"
@@ -191,6 +194,13 @@ export const freePort: Effect.Effect<number> = Effect.async<number, Error>((resu
   const server = Net.createServer().once("error", (error) => resume(Effect.fail(error)))
   server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
 }).pipe(Effect.eventually)
+
+/** A folder whose name begins with this, and which is removed when the scope closes. */
+export const newFolder = (name: string): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), `${name}-`))),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
 
 /**
  * Acquires a resource before the tests of the surrounding `describe`, which share it, and releases it after them.

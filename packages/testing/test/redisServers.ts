@@ -1,8 +1,7 @@
 /** Servers of Redis: one, a cluster, and a primary behind sentinels. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -10,7 +9,7 @@ import { createClient } from "@redis/client"
 import type { TokenStore } from "@store-api/core"
 import { Effect, Option, type Scope } from "effect"
 import { filesOf, selfSigned } from "./certificates.js"
-import { freePort, shared } from "./loopback.js"
+import { freePort, newFolder, shared } from "./loopback.js"
 import { until } from "./network.js"
 
 /** This variable replaces `redis-server` with another server with the same commands, such as Valkey. */
@@ -63,11 +62,6 @@ export const clientAt = (url: string) =>
     (client) => Effect.sync(() => client.destroy())
   )
 
-const newFolder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
-  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-)
-
 /** Starts a server on a free port of loopback, in memory only. It stops when the scope closes. */
 export const redisServer = (parameters: ReadonlyArray<string> = [], { at, configuration = "", password }: {
   readonly at?: number
@@ -76,7 +70,7 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
 } = {}): Effect.Effect<RedisServer, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = at ?? (yield* freePort)
-    const folder = yield* newFolder
+    const folder = yield* newFolder("redis")
     // A sentinel writes to its configuration file.
     const file = join(folder, "redis.conf")
     writeFileSync(file, configuration)
@@ -209,10 +203,7 @@ const security = ({ tls }: Options) =>
       files: { cert, key },
       /** The port that servers and clients use, from the plain port of the tests' commands. */
       used: (plain: number) => (tls === undefined ? plain : plain + 1),
-      parameters: (
-        plain: number,
-        acl: ReadonlyArray<string> = []
-      ) => [
+      parameters: (plain: number, acl: ReadonlyArray<string> = []) => [
         ...(acl.length === 0 ? [] : ["--user", ...acl]),
         ...(tls === undefined ?
           [] :
@@ -236,7 +227,7 @@ export const single: Start<Servers> = (options = {}) =>
 export const cluster: Start = (options = {}) =>
   Effect.gen(function*() {
     const { files, parameters, used } = yield* security(options)
-    const folder = yield* newFolder
+    const folder = yield* newFolder("redis")
     const nodes = yield* Effect.forEach(Array.from({ length: 6 }).keys(), (index) =>
       Effect.map(Effect.zip(freePort, freePort), ([port, bus]) => ({ port, bus, index, id: `${index}`.repeat(40) })))
     const ranges = ["0-5460", "5461-10922", "10923-16383"]
@@ -346,14 +337,14 @@ export const sentinel: Start = (options = {}) =>
     // A sentinel that a busy machine has stopped for 2 seconds (Redis calls it TILT) would do nothing for the next 30.
     yield* all(sentinels, "OK", "SENTINEL", "DEBUG", "tilt-trigger", "60000")
     const servers = [primary, ...replicas]
+    const isNamed = (addresses: ReadonlyArray<string>) => ({ port }: RedisServer) =>
+      addresses.every((address) =>
+        address === JSON.stringify([host, String(used(port))])
+      )
     const current = Effect.map(
       ask(sentinels, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),
       (addresses) =>
-        servers.filter(({ port }) =>
-          addresses.every((address) =>
-            address === JSON.stringify([host, String(used(port))])
-          )
-        )
+        servers.filter(isNamed(addresses))
     )
     return {
       ...files,

@@ -2,8 +2,6 @@
  * A user of the command, and the `main` of the binary in this process with the variables, folder, streams and keyboard
  * of that user. `process.ts` runs the binary.
  */
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
 import { Terminal } from "@effect/platform"
@@ -11,6 +9,7 @@ import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
+import { newFolder } from "@store-api/testing/loopback"
 import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, Redacted, type Scope } from "effect"
 import { main } from "../../src/commandLine.js"
 import { Host } from "../../src/Host.js"
@@ -26,23 +25,11 @@ export interface User {
 }
 
 export const newUser = (env: Readonly<Record<string, string>>, secrets: User["secrets"] = Effect.succeed([])) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-cli-"))),
-      (cwd) => Effect.sync(() => rmSync(cwd, { recursive: true, force: true }))
-    ),
-    (cwd): User => ({
-      cwd,
-      secrets,
-      env: {
-        PATH: process.env["PATH"] ?? "",
-        HOME: cwd,
-        XDG_STATE_HOME: join(cwd, "state"),
-        LOCALAPPDATA: join(cwd, "state"),
-        ...env
-      }
-    })
-  )
+  Effect.map(newFolder("store-api-cli"), (cwd): User => {
+    const state = join(cwd, "state")
+    const own = { PATH: process.env["PATH"] ?? "", HOME: cwd, XDG_STATE_HOME: state, LOCALAPPDATA: state }
+    return { cwd, secrets, env: { ...own, ...env } }
+  })
 
 /** A user of an emulator, all of whose settings are in the environment. */
 export const userOf = (emulator: Emulator.Service) =>

@@ -96,12 +96,8 @@ export const runProcess = (
 /** The command to its end, with these streams, as a shell starts it with `<` and `>`. */
 export const runWith = (user: User, args: ReadonlyArray<string>, stdio: ReadonlyArray<"ignore" | "pipe" | number>) => {
   const { cwd, env } = user
-  const { status, stderr } = spawnSync(process.execPath, [bin, ...args], {
-    cwd,
-    env,
-    stdio: [...stdio],
-    encoding: "utf8"
-  })
+  const words = [bin, ...args]
+  const { status, stderr } = spawnSync(process.execPath, words, { cwd, env, stdio: [...stdio], encoding: "utf8" })
   for (const stream of stdio) if (typeof stream === "number") closeSync(stream)
   return Effect.as(nothingPrivateIn(user, stderr), [status, stderr] as const)
 }

@@ -1,8 +1,6 @@
-// A process with a provider, over the token endpoint at the URL in its first argument, or over a source of its own. It
-// calls `get` for each line on standard input, and prints a report.
+// A process with a provider. It calls `get` for each line on standard input, and prints a report.
 import { createInterface } from "node:readline"
-import { FetchHttpClient } from "@effect/platform"
-import { AccessToken, AccessTokenProvider, ClientCredentials, TokenEndpoint, TokenSource } from "@store-api/core"
+import { AccessToken, AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Clock, DateTime, Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
 
 let calls = 0
@@ -17,20 +15,7 @@ const Numbered = TokenSource.layer(() =>
   })
 )
 
-const endpoint = (authUrl) =>
-  TokenEndpoint.layer({
-    authUrl,
-    credentials: ClientCredentials.make({
-      clientId: "invented-client",
-      clientSecret: Redacted.make("invented-secret-7f3a")
-    }),
-    // No second attempt within an acquisition, so that a busy machine does not send one.
-    attemptTimeout: "5 seconds",
-    deadline: "5 seconds"
-  }).pipe(Layer.provide(FetchHttpClient.layer))
-
-const url = process.argv[2]
-const Provider = Layer.provide(AccessTokenProvider.layer(), url === undefined ? Numbered : endpoint(url))
+const Provider = Layer.provide(AccessTokenProvider.layer(), Numbered)
 const runtime = ManagedRuntime.make(Layer.merge(Provider, Logger.remove(Logger.defaultLogger)))
 
 const report = Effect.gen(function*() {

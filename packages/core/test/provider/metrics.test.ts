@@ -75,21 +75,14 @@ describe("AccessTokenProvider, metrics", () => {
           ...Option.toArray(Option.fromNullable(labels["unit"]))
         ]] as const
       )
+      const buckets = "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30"
       deepStrictEqual(Object.fromEntries(described), {
         acquisitions: ["counts up", "Acquisitions that have ended, by outcome"],
-        acquisition_duration_seconds: [
-          "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30",
-          "Duration of acquisitions, in seconds",
-          "s"
-        ],
+        acquisition_duration_seconds: [buckets, "Duration of acquisitions, in seconds", "s"],
         callers_joined: ["counts up", "Callers that joined an acquisition in flight"],
         rejections: ["counts up", "Rejections of the cached token, by outcome"],
         cooldowns: ["counts up", "Cooldowns, by cause"],
-        expiry_timestamp_seconds: [
-          "gauge",
-          "Expiry of the cached token, in seconds since the epoch, or 0",
-          "s"
-        ]
+        expiry_timestamp_seconds: ["gauge", "Expiry of the cached token, in seconds since the epoch, or 0", "s"]
       })
     }
   )

@@ -2,16 +2,12 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { tokenBody } from "../support/wire.js"
 
 const library = ["x86_64-linux-gnu", "aarch64-linux-gnu"]
   .map((machine) => `/usr/lib/${machine}/faketime/libfaketime.so.1`)
@@ -28,30 +24,19 @@ interface Report {
   readonly monotonic: number
 }
 
-interface Child {
-  readonly report: () => Promise<Report>
-  readonly signal: (signal: NodeJS.Signals) => void
-}
-
 /** Runs the steps with a provider in a process, which exits by itself when its input ends. */
-const withProcess = async (
-  { args = [], env = {} }: { readonly args?: ReadonlyArray<string>; readonly env?: NodeJS.ProcessEnv },
-  steps: (child: Child) => Promise<void>
-) => {
+const withProcess = async (env: NodeJS.ProcessEnv, steps: (report: () => Promise<Report>) => Promise<void>) => {
   const file = fileURLToPath(new URL("../child/provider.mjs", import.meta.url))
-  const provider = spawn(process.execPath, [file, ...args], {
+  const provider = spawn(process.execPath, [file], {
     stdio: ["pipe", "pipe", "inherit"],
     env: { ...process.env, ...env }
   })
   const exited = once(provider, "exit")
   const lines = createInterface({ input: provider.stdout })[Symbol.asyncIterator]()
   try {
-    await steps({
-      report: async () => {
-        provider.stdin.write("report\n")
-        return JSON.parse(String((await lines.next()).value)) as Report
-      },
-      signal: (signal) => void provider.kill(signal)
+    await steps(async () => {
+      provider.stdin.write("report\n")
+      return JSON.parse(String((await lines.next()).value)) as Report
     })
     provider.stdin.end()
     deepStrictEqual(await exited, [0, null], "an idle provider does not keep the process running")
@@ -78,7 +63,7 @@ describe("AccessTokenProvider, in a separate process", () => {
         FAKETIME_NO_CACHE: "1",
         DONT_FAKE_MONOTONIC: "1"
       }
-      await withProcess({ env }, async ({ report }) => {
+      await withProcess(env, async (report) => {
         let before = await report()
         for (const offset of ["+3600", "+0", "+86400", "+0", "-3600", "-86400"]) {
           await move(offset)
@@ -94,45 +79,5 @@ describe("AccessTokenProvider, in a separate process", () => {
       await rm(folder, { recursive: true })
     },
     60_000
-  )
-
-  // A token of 20 s is renewed by a call when 4 to 5 s are left. The endpoint does not respond to that second request,
-  // during which the process is stopped.
-  it.concurrent.each([7, 40])(
-    "stopped for %s s during a renewal: all later calls succeed, with one more token request",
-    async (seconds) => {
-      let requests = 0
-      let renewing = () => {}
-      const renewal = new Promise<void>((resolve) => {
-        renewing = resolve
-      })
-      const server = createServer((request, response) => {
-        request.resume()
-        requests++
-        if (requests === 2) {
-          renewing()
-          return
-        }
-        response.setHeader("content-type", "application/json")
-        response.end(tokenBody({ access_token: `token-${requests}`, expires_in: 20 }))
-      }).listen(0, "127.0.0.1")
-      await once(server, "listening")
-      const { port } = server.address() as AddressInfo
-      await withProcess({ args: [`http://127.0.0.1:${port}`] }, async ({ report, signal }) => {
-        while (requests < 2) {
-          assert.strictEqual((await report()).outcome, "Success")
-          await Promise.race([renewal, sleep(100)])
-        }
-        signal("SIGSTOP")
-        await sleep(seconds * 1000)
-        signal("SIGCONT")
-        const later = await Promise.all([report(), report(), report(), report(), report()])
-        deepStrictEqual([...new Set(later.map(({ outcome }) => outcome)), requests], ["Success", 3])
-      }).finally(() => {
-        server.closeAllConnections()
-        server.close()
-      })
-    },
-    90_000
   )
 })

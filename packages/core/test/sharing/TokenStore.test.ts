@@ -47,20 +47,12 @@ describe("TokenStore.layerMemory", () => {
     assert.strictEqual(TokenStore.FailedAttempt.key, "@store-api/core/TokenStore/FailedAttempt")
   })
 
-  test.each(["get", "put", "remove", "lease", "extend", "release"] as const)(
-    "TokenStoreError of %s is caught by its tag, and has its identifier",
-    function*(operation) {
-      const error = new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
-      assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", (error) => Effect.succeed(error)), error)
-      assert.strictEqual(TokenStore.TokenStoreError.identifier, "@store-api/core/TokenStoreError")
-    }
-  )
-
-  it("TokenStoreError names the operation that failed and says what to do", () => {
-    assert.strictEqual(
-      new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" }).message,
-      "The token store failed at put (ECONNREFUSED): check that it runs and is reachable."
-    )
+  test("TokenStoreError is caught by its tag, names the operation that failed and says what to do", function*() {
+    const error = new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" })
+    assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", Effect.succeed), error)
+    assert.strictEqual(TokenStore.TokenStoreError.identifier, "@store-api/core/TokenStoreError")
+    const message = "The token store failed at put (ECONNREFUSED): check that it runs and is reachable."
+    assert.strictEqual(error.message, message)
   })
 })
 
@@ -89,20 +81,30 @@ const leasesThat =
       })
   })
 
-const times = (factor: number): Change => ({ lease, put }) => ({
-  put: (key, entry, life) => put(key, entry, Duration.toMillis(life) * factor),
-  lease
-})
+/** Puts entries with another text or lifetime, in milliseconds. */
+const puts =
+  (change: (entry: string, life: number) => readonly [entry: string, life: number]): Change => ({ put }) => ({
+    put: (key, entry, life) => put(key, ...change(entry, Duration.toMillis(life)))
+  })
+
+/** Takes leases of another key or duration, in milliseconds. */
+const leases =
+  (change: (key: string, life: number) => readonly [key: string, life: number]): Change => ({ lease }) => ({
+    lease: (key, life) => lease(...change(key, Duration.toMillis(life)))
+  })
+
+const endless = puts((entry, life) => [entry, life > 0 ? life : 3_600_000])
+const unreachable = Effect.fail(new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" }))
 
 const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, problem: string]> = [
-  ["entries end early", times(0.5), "keeps an entry for its lifetime", "instead of \"one\""],
-  ["entries end late", times(60), "removes an entry at the end of its lifetime", "even 3 seconds later"],
+  ["entries end early", puts((entry, life) => [entry, life / 2]), "keeps an entry for its", "instead of \"one\""],
   [
-    "a negative lifetime has no end",
-    ({ put }) => ({ put: (key, entry, life) => put(key, entry, Duration.toMillis(life) > 0 ? life : "1 hour") }),
-    "ends an entry and a lease with a negative duration at once",
-    "instead of none"
+    "entries end late",
+    puts((entry, life) => [entry, life * 60]),
+    "removes an entry at the end",
+    "even 3 seconds later"
   ],
+  ["a negative lifetime has no end", endless, "with a negative duration at once", "instead of none"],
   [
     "put replaces nothing",
     ({ get, put }) => ({
@@ -112,18 +114,8 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
     "returns the last entry that was put",
     "get after a second put returned \"one\" instead of \"two\""
   ],
-  [
-    "spaces are trimmed",
-    ({ put }) => ({ put: (key, entry, life) => put(key, entry.trim(), life) }),
-    "unchanged",
-    "returned \"\" instead of \" \""
-  ],
-  [
-    "entries end at a NUL",
-    ({ put }) => ({ put: (key, entry, life) => put(key, entry.split("\0").join(""), life) }),
-    "returns entries unchanged",
-    "instead of \"ä €\\u0000"
-  ],
+  ["spaces are trimmed", puts((entry, life) => [entry.trim(), life]), "unchanged", "returned \"\" instead of \" \""],
+  ["entries lose a NUL", puts((entry, life) => [entry.replaceAll("\0", ""), life]), "unchanged", "\"ä €\\u0000"],
   [
     "keys are cut",
     ({ get, put }) => ({
@@ -157,38 +149,23 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
   ],
   [
     "leases are lost",
-    ({ lease }) => ({ lease: (_, duration) => lease(crypto.randomUUID(), duration) }),
-    "grants a lease to one caller, until it is released",
-    "returned a lease instead of none"
+    leases((_, life) => [crypto.randomUUID(), life]),
+    "until it is released",
+    "a lease instead of none"
   ],
   ["leases are granted twice", leasesThat("are taken by several"), "grants a lease to only one of many", "50 of 50"],
   ["leases end early", leasesThat("end early"), "keeps an extended lease longer", "returned false instead of true"],
-  [
-    "leases end late",
-    ({ lease }) => ({ lease: (key, duration) => lease(key, Duration.toMillis(duration) * 60) }),
-    "ends a lease after its duration",
-    "even 3 seconds later"
-  ],
+  ["leases end late", leases((key, life) => [key, life * 60]), "ends a lease after its", "even 3 seconds later"],
   ["extend changes nothing", leasesThat("ignore extend"), "keeps an extended lease longer", "instead of none"],
   ["extend revives a lease", leasesThat("revive"), "does not extend a lease that has ended", "even 3 seconds later"],
-  [
-    "release frees the next lease",
-    leasesThat("free the next"),
-    "its holder cannot extend it or release the next",
-    "lost"
-  ],
+  ["release frees the next lease", leasesThat("free the next"), "cannot extend it or release the next", "lost"],
   [
     "leases are entries",
     (store) => leasesThat("revive")(store, store),
     "keeps leases and entries of one key separate",
     "get of a key that has only a lease"
   ],
-  [
-    "get fails",
-    () => ({ get: () => Effect.fail(new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })) }),
-    "returns none for a key that was never set",
-    "get failed (ECONNREFUSED)"
-  ]
+  ["get fails", () => ({ get: () => unreachable }), "for a key that was never set", "get failed (ECONNREFUSED)"]
 ]
 
 describe.concurrent("the contract is broken by a store in which", () => {

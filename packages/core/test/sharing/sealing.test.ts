@@ -208,9 +208,10 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
     ["crypto.subtle is missing", () => ({ subtle: undefined })],
     ["getRandomValues throws", () => ({ getRandomValues: throws })],
     ...functions.flatMap((name) =>
-      [[`${name} fails`, () => ({
-        subtle: subtleWith(name, () => Promise.reject(fault()))
-      })], [`${name} throws`, () => ({ subtle: subtleWith(name, throws) })]] as const
+      [
+        [`${name} fails`, () => ({ subtle: subtleWith(name, () => Promise.reject(fault())) })],
+        [`${name} throws`, () => ({ subtle: subtleWith(name, throws) })]
+      ] as const
     )
   ]
 
@@ -233,11 +234,7 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
     deepStrictEqual([outcome, yield* requests], ["token-2", 2])
     assert.include(lines.join(), "a logged cause")
     assert.notInclude(lines.join(), "invented")
-    const warning = "Web Crypto could not derive a key; this access token is not shared"
-    assert.strictEqual(
-      lines.join().includes(warning),
-      /subtle|importKey|derive/.test(what),
-      "says why it is not shared"
-    )
+    const warns = lines.join().includes("Web Crypto could not derive a key; this access token is not shared")
+    assert.strictEqual(warns, /subtle|importKey|derive/.test(what), "says why it is not shared")
   })
 })

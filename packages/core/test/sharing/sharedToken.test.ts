@@ -1,15 +1,8 @@
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  AccessToken,
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  SharedTokenSource,
-  TokenRequest,
-  TokenSource,
-  TokenStore
-} from "@store-api/core"
+import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, SharedTokenSource } from "@store-api/core"
+import { TokenRequest, TokenSource, TokenStore } from "@store-api/core"
 import { allSeries } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
@@ -27,17 +20,8 @@ import {
   Ref,
   TestClock
 } from "effect"
-import {
-  authUrl,
-  credentials,
-  credentialsOf,
-  drive,
-  endpoint,
-  fleet,
-  fullToken,
-  settled,
-  timed
-} from "../support/fleet.js"
+import { authUrl, credentials, credentialsOf, drive, endpoint, fleet, fullToken, settled } from "../support/fleet.js"
+import { timed } from "../support/fleet.js"
 import { type Acquisition, minute, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
 
 const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
@@ -70,10 +54,11 @@ describe("SharedTokenSource", () => {
         const client = AuthorizedHttpClient.withAccessToken(api, { apiUrl: "https://api.shop.example" })
         return yield* Effect.provideService(client, AccessTokenProvider.AccessTokenProvider, provider)
       }))
-    /** The distinct statuses of one call of each member, all at once. */
+    /** The distinct statuses of five calls of each member, all at once. */
     const call = (members: ReadonlyArray<AuthorizedHttpClient.Service>) =>
       Effect.gen(function*() {
-        const calls = Effect.forEach(members, (client) => client.get("/orders"), { concurrency: "unbounded" })
+        const each = members.map((client) => client.get("/orders"))
+        const calls = Effect.all(Array.from({ length: 5 }, () => each).flat(), { concurrency: "unbounded" })
         const { exit } = yield* drive(yield* Effect.fork(calls))
         return [...new Set((yield* exit).map(({ status }) => status))]
       })
@@ -262,10 +247,10 @@ describe("SharedTokenSource", () => {
   )
 
   describe("a process that starts", () => {
-    it.live.each<[string, Acquisition]>([["hangs", Effect.never], [
-      "is slow",
-      Effect.delay(fullToken("token-2"), "20 seconds")
-    ], ["is down", Effect.delay(Effect.fail(outage), "3 seconds")]])(
+    const slow = Effect.delay(fullToken("token-2"), "20 seconds")
+    const down = Effect.delay(Effect.fail(outage), "3 seconds")
+
+    it.live.each<[string, Acquisition]>([["hangs", Effect.never], ["is slow", slow], ["is down", down]])(
       "while six others renew the token has the valid one within 1 s: the endpoint %s",
       ([, renewal]) => {
         const virtual = VirtualClock.make(undefined, settled)

@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import type { Fault, Headers, Script } from "../FaultModel.js"
 import type { Kind } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
-import type { Settings } from "./settings.js"
+import { isWhole, type Settings } from "./settings.js"
 
 export type FaultQueue = ReturnType<typeof make>
 
@@ -19,13 +19,14 @@ const headersOf = (fault: Fault): Headers => {
 /** Returns why a step cannot be performed. */
 const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   const { _tag: tag, times } = fault
-  const isWholeOrInfinite = times === Infinity || Number.isInteger(times)
   const [lowest, highest] = tag === "Redirect" ? [300, 399] : [200, 999]
-  if (!isWholeOrInfinite || times < 1) return "The `times` of a fault must be a whole number from 1, or Infinity."
+  if (times !== Infinity && !isWhole(times, 1, Infinity)) {
+    return "The `times` of a fault must be a whole number from 1, or Infinity."
+  }
   if (tag === "Tls" && !tls) return "This fault needs TLS: start the emulator with `tls: true`."
   if (tag === "Drip" && !(Duration.toMillis(fault.every) > 0)) return "The time between bytes must be more than zero."
   if (tag === "Flood" && !(fault.bytes >= 0)) return "The `bytes` of a flood must be a number from 0, or Infinity."
-  if ("status" in fault && !(Number.isInteger(fault.status) && fault.status >= lowest && fault.status <= highest)) {
+  if ("status" in fault && !isWhole(fault.status, lowest, highest)) {
     return `The \`status\` of this fault must be a whole number from ${lowest} to ${highest}.`
   }
   return undefined

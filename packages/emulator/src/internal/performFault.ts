@@ -62,7 +62,7 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
   })
 }
 
-const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
+export const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
 
 const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
 

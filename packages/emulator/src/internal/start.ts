@@ -19,6 +19,7 @@ import type { RecordedRequest } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
 import { problemOfName } from "./faultQueue.js"
 import type { Flags } from "./flags.js"
+import { unusable } from "./settings.js"
 import { prefix, requestJson, requestLine } from "./steering.js"
 
 export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
@@ -71,14 +72,11 @@ const names: Readonly<Record<string, string>> = {
   clientAuthentication: "--client-authentication"
 }
 
-const invalid = (option: string, problem: string, reason: EmulatorError["reason"] = "InvalidOption") =>
-  new EmulatorError({ reason, option, problem })
-
 const described = (name: Scenario.Name) => `${name.padEnd(44)}${Scenario.all[name].expected}`
 
 const scenarioOf = (name: string, tls = false) => {
   const problem = problemOfName(name, tls)
-  return problem === undefined ? Effect.succeed(name as Scenario.Name) : Effect.fail(invalid("--scenario", problem))
+  return problem === undefined ? Effect.succeed(name as Scenario.Name) : Effect.fail(unusable("--scenario", problem))
 }
 
 /** The variable usually holds a production secret, so it is read only for a client that was named. */
@@ -99,7 +97,7 @@ const lifeOf = (text = "60m") => {
     (_, count: string, unit: keyof typeof units) => `${count} ${units[unit]}`
   )
   return Option.match(Duration.decodeUnknown(long), {
-    onNone: () => Effect.fail(invalid("--token-life", "must be a time such as 500ms, 2s, 5m or 1h, of at most 60m")),
+    onNone: () => Effect.fail(unusable("--token-life", "must be a time such as 500ms, 2s, 5m or 1h, of at most 60m")),
     onSome: Effect.succeed
   })
 }
@@ -134,7 +132,7 @@ const contentOf = <A, I>(
     const fs = yield* FileSystem.FileSystem
     const isNew = option === "--state" && !(yield* fs.exists(path))
     return isNew ? [] : yield* Schema.decode(Schema.parseJson(schema))(yield* fs.readFileString(path))
-  }).pipe(Effect.mapError(() => invalid(option, `must be a JSON file ${what}`)))
+  }).pipe(Effect.mapError(() => unusable(option, `must be a JSON file ${what}`)))
 
 /** Replaces the file in one step. This is synchronous, so that an older state cannot replace a newer one. */
 const save = (path: string, tokens: ReadonlyArray<IssuedToken>) =>
@@ -145,12 +143,12 @@ const save = (path: string, tokens: ReadonlyArray<IssuedToken>) =>
       writeFileSync(`${path}.new`, text, { mode: 0o600, flag: "wx" })
       renameSync(`${path}.new`, path)
     },
-    catch: () => invalid("--state", "must be a file in a folder that this user may write to")
+    catch: () => unusable("--state", "must be a file in a folder that this user may write to")
   })
 
 /** A process that runs for days keeps few requests, without their bodies. */
 const observerOf = ({ log = "text", state }: Flags) => {
-  if (log !== "text" && log !== "json") return Effect.fail(invalid("--log", "must be text or json"))
+  if (log !== "text" && log !== "json") return Effect.fail(unusable("--log", "must be text or json"))
   const print = (request: RecordedRequest) => Console.log((log === "json" ? requestJson : requestLine)(request))
   const onTokens = state === undefined
     ? undefined
@@ -167,7 +165,7 @@ const caFile = (pem: string) =>
     yield* fs.writeFileString(path, pem)
     return path
   }).pipe(
-    Effect.mapError(() => invalid("--tls", "needs a folder for temporary files that it may write to", "CannotListen"))
+    Effect.mapError(() => unusable("--tls", "needs a folder for temporary files that it may write to", "CannotListen"))
   )
 
 /** Without a secret of the user. */
@@ -212,7 +210,7 @@ const writeVariables = (option: string, path: string, variables: ReadonlyArray<R
     yield* fs.writeFileString(path, text, { mode: 0o600, flag: "wx" })
   }).pipe(
     Effect.mapError(() =>
-      invalid(option, "must be a new file in a folder that exists, an empty file, or one that an emulator wrote")
+      unusable(option, "must be a new file in a folder that exists, an empty file, or one that an emulator wrote")
     )
   )
 

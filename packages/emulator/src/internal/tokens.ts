@@ -12,8 +12,6 @@ import type { Settings } from "./settings.js"
 
 export type Tokens = ReturnType<typeof make>
 
-/** 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`. */
-const randomToken = () => randomBytes(32).toString("base64")
 const tokenPattern = /[A-Za-z0-9+/]{43}=/g
 
 /** `onChange` runs after a token was issued or revoked, and before anyone learns of it. */
@@ -41,17 +39,10 @@ export const make = (
       if (!isExpired(token, hourAgo)) break
       issued.delete(value)
     }
-    const value = randomToken()
-    const expiresAt = DateTime.addDuration(now, tokenLife)
-    const token = {
-      id: ++lastId,
-      value: Redacted.make(value),
-      clientId,
-      scope,
-      issuedAt: now,
-      expiresAt,
-      revoked: false
-    }
+    // 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`.
+    const value = randomBytes(32).toString("base64")
+    const times = { issuedAt: now, expiresAt: DateTime.addDuration(now, tokenLife) }
+    const token = { id: ++lastId, value: Redacted.make(value), clientId, scope, ...times, revoked: false }
     issued.set(value, token)
     return token
   }

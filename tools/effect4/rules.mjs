@@ -12,7 +12,6 @@ export const modules = {
 }
 
 const renamed = {
-  Array: { getRights: "getSuccesses" },
   Cause: {
     ...{ failureOption: "findErrorOption", isDie: "hasDies", isInterruptedOnly: "hasInterruptsOnly" },
     isTimeoutException: "isTimeoutError"

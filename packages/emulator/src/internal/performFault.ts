@@ -48,7 +48,12 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Gzip: () => changed(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
-    Echo: ({ status }) => respond(status, {}, echo(body)),
+    Echo: ({ status }) =>
+      respond(
+        status,
+        {},
+        encode({ error: "invalid_request", error_description: `The body was: ${body.bytes.toString()}` })
+      ),
     RetryDate: ({ status, wait }) =>
       Effect.flatMap(httpDateIn(wait), (date) => respond(status, { "Retry-After": date })),
     Drip: ({ every, status }) => drip(outgoing, status, every),
@@ -74,9 +79,6 @@ const changed = ({ regular, request }: FaultContext, added: Fault.Headers, chang
       ? write(request.outgoing, status, { ...headers, ...added }, change(body.body))
       : response
   })
-
-const echo = ({ bytes }: Body) =>
-  encode({ error: "invalid_request", error_description: `The body was: ${bytes.toString()}` })
 
 /** RFC 9110 section 5.6.7. */
 const httpDateIn = (wait: Duration.Duration) =>

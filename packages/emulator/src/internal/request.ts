@@ -14,10 +14,8 @@ export interface Body {
   readonly received: number
 }
 
-const kindOf = (path: string, settings: Settings): Kind => {
-  if (path === settings.tokenPath) return "token"
-  return path.startsWith(`${settings.basePath}/`) ? "api" : "other"
-}
+const kindOf = (path: string, { basePath, tokenPath }: Settings): Kind =>
+  path === tokenPath ? "token" : path.startsWith(`${basePath}/`) ? "api" : "other"
 
 /** Returns the request of the current handler. */
 export const current = (settings: Settings) =>

@@ -12,7 +12,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { type Client, demoClient } from "../Client.js"
 import * as Emulator from "../Emulator.js"
-import { EmulatorError } from "../EmulatorError.js"
+import type { EmulatorError } from "../EmulatorError.js"
 import type { ClientAuthentication } from "../EmulatorOptions.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
@@ -24,7 +24,7 @@ import { prefix, requestJson, requestLine } from "./steering.js"
 
 export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
   Effect.gen(function*() {
-    if (flags.list === true) return yield* Console.log(Scenario.names.map(described).join("\n"))
+    if (flags.list === true) return yield* Console.log(scenarioList)
     const names = yield* Effect.forEach(flags.scenario ?? [], (name) => scenarioOf(name, flags.tls))
     const client = yield* clientOf(flags["client-id"])
     // The emulator refuses any other name.
@@ -45,20 +45,15 @@ export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
     yield* Effect.forEach(names, (name) => emulator.fail(name))
     if (flags.state !== undefined) yield* save(flags.state, yield* emulator.tokens)
     const variables = variablesOf(emulator.url, client, yield* Effect.forEach(Option.toArray(emulator.ca), caFile))
-    for (const flag of ["dotenv", "env-file"] as const) {
-      const path = flags[flag]
-      if (path !== undefined) yield* writeVariables(`--${flag}`, path, variables)
-    }
+    yield* writeVariables("--dotenv", flags.dotenv, variables)
+    yield* writeVariables("--env-file", flags["env-file"], variables)
     yield* Console.log(greeting(flags.log, emulator.url, variables))
     return yield* Effect.never
   }).pipe(
     Effect.scoped,
     Effect.provide(NodeFileSystem.layer),
-    Effect.mapError((error) =>
-      new EmulatorError({
-        ...error,
-        option: names[error.option] ?? error.option.replace(/^responses.*/, "--responses")
-      })
+    Effect.mapError(({ option, problem, reason }) =>
+      unusable(names[option] ?? option.replace(/^responses.*/, "--responses"), problem, reason)
     )
   )
 
@@ -72,7 +67,7 @@ const names: Readonly<Record<string, string>> = {
   clientAuthentication: "--client-authentication"
 }
 
-const described = (name: Scenario.Name) => `${name.padEnd(44)}${Scenario.all[name].expected}`
+const scenarioList = Scenario.names.map((name) => `${name.padEnd(44)}${Scenario.all[name].expected}`).join("\n")
 
 const scenarioOf = (name: string, tls = false) => {
   const problem = problemOfName(name, tls)
@@ -169,27 +164,27 @@ const caFile = (pem: string) =>
   )
 
 /** Without a secret of the user. */
-const variablesOf = (url: string, { clientId, clientSecret }: Client, caFiles: ReadonlyArray<string>) => [
-  ["STORE_API_AUTH_URL", url],
-  ["STORE_API_URL", url],
-  ["STORE_API_CLIENT_ID", clientId],
-  ...(clientSecret === demoClient.clientSecret ? [["STORE_API_CLIENT_SECRET", Redacted.value(clientSecret)]] : []),
-  ...caFiles.map((path) => ["NODE_EXTRA_CA_CERTS", path])
-]
+const variablesOf = (url: string, { clientId, clientSecret }: Client, [caFile]: ReadonlyArray<string>) => ({
+  ...{ STORE_API_AUTH_URL: url, STORE_API_URL: url, STORE_API_CLIENT_ID: clientId },
+  ...(clientSecret === demoClient.clientSecret && { STORE_API_CLIENT_SECRET: Redacted.value(clientSecret) }),
+  ...(caFile !== undefined && { NODE_EXTRA_CA_CERTS: caFile })
+})
 
-const quoted = (value: string | undefined = "") => `'${value.replaceAll("'", "'\\''")}'`
+type Variables = ReturnType<typeof variablesOf>
 
-const greeting = (log: string | undefined, url: string, variables: ReadonlyArray<ReadonlyArray<string>>) => {
+const quoted = (value: string) => `'${value.replaceAll("'", "'\\''")}'`
+
+const greeting = (log: string | undefined, url: string, variables: Variables) => {
   const page = `http://127.0.0.1:${new URL(url).port}${prefix}`
   return log === "json"
-    ? JSON.stringify({ event: "listening", url, page, variables: Object.fromEntries(variables) as unknown })
+    ? JSON.stringify({ event: "listening", url, page, variables })
     : [
       `The emulator listens on ${url}. Press Ctrl+C to stop it.`,
       `Watch and steer it on ${page}`,
       "For the shell of your application:",
       "",
-      ...variables.map(([name, value]) => `export ${name ?? ""}=${quoted(value)}`),
-      ...(variables.some(([name]) => name === "STORE_API_CLIENT_SECRET")
+      ...Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`),
+      ...("STORE_API_CLIENT_SECRET" in variables
         ? []
         : ["# STORE_API_CLIENT_SECRET: as it is set for the emulator; it is not printed"]),
       ""
@@ -199,14 +194,15 @@ const greeting = (log: string | undefined, url: string, variables: ReadonlyArray
 /** In a new file, so that its mode counts. */
 const envFileMark = "# Written by store-api-emulator"
 
-const writeVariables = (option: string, path: string, variables: ReadonlyArray<ReadonlyArray<string>>) =>
+const writeVariables = (option: string, path: string | undefined, variables: Variables) =>
   Effect.gen(function*() {
+    if (path === undefined) return
     const fs = yield* FileSystem.FileSystem
     // Replaces only an empty file, or one that an emulator wrote: a .env may hold real credentials.
     const former = yield* Effect.option(fs.readFileString(path))
     if (Option.exists(former, (text) => text === "" || text.startsWith(envFileMark))) yield* fs.remove(path)
     const text = `${envFileMark}, which replaces this file.\n` +
-      variables.map(([name, value]) => `${name ?? ""}=${inDotenv(value)}\n`).join("")
+      Object.entries(variables).map(([name, value]) => `${name}=${inDotenv(value)}\n`).join("")
     yield* fs.writeFileString(path, text, { mode: 0o600, flag: "wx" })
   }).pipe(
     Effect.mapError(() =>
@@ -215,7 +211,7 @@ const writeVariables = (option: string, path: string, variables: ReadonlyArray<R
   )
 
 /** In quotes that the value does not contain. In double quotes, Node replaces `\n`. */
-const inDotenv = (value = "") => {
+const inDotenv = (value: string) => {
   const quote = ["'", "`"].find((quote) => !value.includes(quote)) ?? "\""
   return `${quote}${value}${quote}`
 }

@@ -77,28 +77,23 @@ const decodeBody = (text: string) =>
 /** Returns what was done or what there is, or fails with what is wrong. */
 type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, string>
 
-const fail: Action = ({ faults }, { argument = "", times }) =>
-  // `append` refuses other names.
-  Effect.as(
-    faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
-    `The next requests meet ${argument}.`
-  )
-
-const revoke: Action = ({ tokens }, { argument = "" }) =>
-  argument === "" || /^#?\d+$/.test(argument)
-    ? Effect.map(
-      tokens.revoke(argument === "" ? undefined : Number(argument.replace("#", ""))),
-      (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`
-    )
-    : Effect.fail("The token must be its number, such as 3.")
-
 const lines = <A>(all: ReadonlyArray<A>, line: (value: A) => string, none: string) =>
   all.length === 0 ? none : all.map(line).join("\n")
 
 const actions = {
-  fail,
+  fail: ({ faults }, { argument = "", times }) =>
+    Effect.as(
+      // `append` refuses other names.
+      faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
+      `The next requests meet ${argument}.`
+    ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
-  revoke,
+  revoke: ({ tokens }, { argument = "" }) => {
+    const [, id = "", other] = /^(?:#?(\d+))?(.*)$/s.exec(argument) ?? []
+    if (other !== "") return Effect.fail("The token must be its number, such as 3.")
+    const revoked = tokens.revoke(id === "" ? undefined : Number(id))
+    return Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
+  },
   requests: ({ log }) => Effect.map(log.all, (all) => lines(all, requestLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
     Effect.zipWith(tokens.all, DateTime.now, (all, now) => lines(all, tokenLine(now), "No token was issued."))

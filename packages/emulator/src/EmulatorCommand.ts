@@ -116,7 +116,7 @@ export const commands: Readonly<Record<"" | "fail" | "clear" | "revoke" | "reque
     more: "Only with --client-id it reads STORE_API_CLIENT_SECRET.",
     examples: ["--port 4010 --token-life 2m", "--dotenv .env --scenario token/401-rfc"],
     // The parser makes the values by the table, of which their type is made.
-    run: (given) => run(given)
+    run
   },
   fail: steering("fail", { text: "Make the next requests fail", args: "<scenario>" }, "fail token/503-json --times 3"),
   clear: steering("clear", { text: "Remove the faults that are left" }),

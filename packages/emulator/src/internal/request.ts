@@ -1,5 +1,6 @@
 /** A request as received, and its body. */
 import { Buffer } from "node:buffer"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as Effect from "effect/Effect"
@@ -21,7 +22,8 @@ const kindOf = (path: string, { basePath, tokenPath }: Settings): Kind =>
 export const current = (settings: Settings) =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
     const { method, url } = request
-    const incoming = NodeHttpServerRequest.toIncomingMessage(request)
+    const incoming: IncomingMessage = NodeHttpServerRequest.toIncomingMessage(request)
+    const outgoing: ServerResponse = NodeHttpServerRequest.toServerResponse(request)
     // Node's `headers` discards or joins repeated ones.
     const headers = incoming.headersDistinct
     const [path = "", ...query] = url.split("?")
@@ -38,7 +40,7 @@ export const current = (settings: Settings) =>
       /** All values of one header; none if it was not sent. */
       header: (name: string): ReadonlyArray<string> => headers[name.toLowerCase()] ?? [],
       incoming,
-      outgoing: NodeHttpServerRequest.toServerResponse(request)
+      outgoing
     }
   })
 

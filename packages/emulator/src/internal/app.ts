@@ -55,12 +55,13 @@ const contentOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
 const notFound = ({ basePath }: Settings) =>
   HttpServerResponse.unsafeJson({ message: `This server has no path outside ${basePath}/.` }, { status: 404 })
 
-const foreignToken = { access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 }
+const foreignToken = Effect.succeed(
+  HttpServerResponse.unsafeJson({ access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 })
+)
 
 /** Responds to every request with a token, so that a client that follows a redirect here succeeds. */
 export const secondOrigin = (settings: Settings, log: RequestLog) =>
   Effect.flatMap(
     requests.current(settings),
-    (request) =>
-      log.record(request, tokenEndpoint.maxBodyBytes, () => Effect.succeed(HttpServerResponse.unsafeJson(foreignToken)))
+    (request) => log.record(request, tokenEndpoint.maxBodyBytes, () => foreignToken)
   )

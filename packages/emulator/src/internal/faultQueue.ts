@@ -39,32 +39,27 @@ export const problemOfName = (name: string, tls: boolean): string | undefined =>
   return Scenario.all[known].tls && !tls ? `${known} needs --tls` : undefined
 }
 
-const check = (settings: Settings) => (fault: Fault) =>
-  Effect.suspend(() => {
-    const problem = problemOf(fault, settings)
-    if (problem !== undefined) return Effect.fail(problem)
-    for (const [name, values] of Object.entries(headersOf(fault))) {
-      validateHeaderName(name)
-      for (const value of [values].flat()) validateHeaderValue(name, value)
-    }
-    return Effect.void
-  })
-
 export const make = (settings: Settings) => {
   const queue: Array<Fault> = []
   return {
     /** Fails with the sentence that says why a step cannot be performed. */
-    append: (given: Script | Scenario.Name, times?: number) => {
-      const problem = typeof given === "string" ? problemOfName(given, settings.tls) : undefined
-      if (problem !== undefined) return Effect.fail(`The scenario ${problem}.`)
-      const named = typeof given === "string" ? { scenario: given } : {}
-      const steps = [typeof given === "string" ? Scenario.get(given) : given].flat()
-        .map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
-      return Effect.zipRight(
-        Effect.forEach(steps, check(settings), { discard: true }),
-        Effect.sync(() => void queue.push(...steps))
-      )
-    },
+    append: (given: Script | Scenario.Name, times?: number) =>
+      Effect.gen(function*() {
+        const problem = typeof given === "string" ? problemOfName(given, settings.tls) : undefined
+        if (problem !== undefined) return yield* Effect.fail(`The scenario ${problem}.`)
+        const named = typeof given === "string" ? { scenario: given } : {}
+        const steps = [typeof given === "string" ? Scenario.get(given) : given].flat()
+          .map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
+        for (const step of steps) {
+          const problem = problemOf(step, settings)
+          if (problem !== undefined) return yield* Effect.fail(problem)
+          for (const [name, values] of Object.entries(headersOf(step))) {
+            validateHeaderName(name)
+            for (const value of [values].flat()) validateHeaderValue(name, value)
+          }
+        }
+        queue.push(...steps)
+      }),
     /**
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.
      */

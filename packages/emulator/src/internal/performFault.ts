@@ -48,12 +48,7 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Gzip: () => changed(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
-    Echo: ({ status }) =>
-      respond(
-        status,
-        {},
-        encode({ error: "invalid_request", error_description: `The body was: ${body.bytes.toString()}` })
-      ),
+    Echo: ({ status }) => respond(status, {}, echo(body)),
     RetryDate: ({ status, wait }) =>
       Effect.flatMap(httpDateIn(wait), (date) => respond(status, { "Retry-After": date })),
     Drip: ({ every, status }) => drip(outgoing, status, every),
@@ -70,6 +65,9 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
 export const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
 
 const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
+
+const echo = ({ bytes }: Body) =>
+  encode({ error: "invalid_request", error_description: `The body was: ${bytes.toString()}` })
 
 /** The regular response with another body and more headers. Only a 200 is changed. */
 const changed = ({ regular, request }: FaultContext, added: Fault.Headers, change: (body: Uint8Array) => Uint8Array) =>

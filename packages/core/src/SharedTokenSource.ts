@@ -125,7 +125,7 @@ const longestLease = 60 * 60_000
 
 /**
  * Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random.
- * Slow growth, because the last pause is what a caller here waits longer than one there.
+ * They grow slowly, because a caller here may wait one pause longer than a caller in the other process.
  */
 const firstPause = 50
 const growth = 1.25
@@ -142,8 +142,8 @@ const longestPause = 500
  * slow or failed renewal uses it. A token that an API rejected, or that `refresh` replaces, is removed. After that, any
  * other token is usable that expires later or was acquired later.
  *
- * If the endpoint returns a valid token once more that a provider renews, it is stored again. Until a quarter of its
- * remaining lifetime is left, other processes that renew it get it from the store, and the endpoint is not asked.
+ * If a renewal returns the same token again, that token is stored again. Until a quarter of its remaining lifetime is
+ * left, other processes that renew it get it from the store, and the endpoint is not asked.
  *
  * If the store fails or times out, the token comes from the wrapped source. One warning is logged per outage.
  *

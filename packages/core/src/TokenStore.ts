@@ -28,7 +28,7 @@ export interface Service {
   readonly get: (key: string) => Effect.Effect<Option.Option<string>, TokenStoreError>
   /** Sets or replaces the entry of that key, which expires after `life`. */
   readonly put: (key: string, entry: string, life: Duration.DurationInput) => Effect.Effect<void, TokenStoreError>
-  /** Removes the entry if it is still this one. Returns whether it was. */
+  /** Removes the entry if it is still the given one. Returns whether it removed it. */
   readonly remove: (key: string, entry: string) => Effect.Effect<boolean, TokenStoreError>
   /** Takes the lease of that key, if it is free. It expires after `duration`. Leases are separate from entries. */
   readonly lease: (
@@ -71,8 +71,8 @@ export interface Lease {
 export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenStore, Service>() {}
 
 /**
- * A failed operation of a store. Callers of the provider never see this error, because a store that is down is a cache
- * miss.
+ * A failed operation of a store. Callers of the provider never see this error, because a store that is down counts as a
+ * cache miss.
  *
  * @example
  * ```ts

@@ -21,7 +21,9 @@ test("its secrets are Redacted wherever they are met", () => {
 })
 
 test("its error leaves the channel by its tag", () => {
-  expect<EmulatorError.EmulatorError["reason"]>().type.toBe<"PortInUse" | "CannotListen" | "InvalidOption">()
+  expect<EmulatorError.EmulatorError["reason"]>().type.toBe<
+    "PortInUse" | "CannotListen" | "NotRunning" | "InvalidOption"
+  >()
   expect(Emulator.make().pipe(Effect.catchTag("EmulatorError", () => Effect.succeed("none" as const)))).type.toBe<
     Effect.Effect<Service | "none", never, Scope.Scope>
   >()

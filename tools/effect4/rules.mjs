@@ -12,7 +12,6 @@ export const modules = {
 }
 
 const renamed = {
-  Array: { getRights: "getSuccesses" },
   Cause: {
     ...{ failureOption: "findErrorOption", isDie: "hasDies", isInterruptedOnly: "hasInterruptsOnly" },
     isTimeoutException: "isTimeoutError"
@@ -47,7 +46,7 @@ const renamed = {
   },
   Either: {
     ...{ Either: "Result.Result", isEither: "Result.isResult", isLeft: "Result.isFailure" },
-    ...{ isRight: "Result.isSuccess", left: "Result.fail", mapLeft: "Result.mapError", right: "Result.succeed" }
+    ...{ isRight: "Result.isSuccess", left: "Result.fail", mapLeft: "Result.mapError" }
   },
   Encoding: { encodeBase64: "Base64.encode", encodeBase64Url: "Base64Url.encode", encodeHex: "Hex.encode" },
   Exit: { isInterrupted: "hasInterrupts" },

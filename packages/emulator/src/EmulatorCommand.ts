@@ -27,8 +27,6 @@ export interface Flag {
   readonly text: string
 }
 
-type FlagTable = Readonly<Record<string, Flag>>
-
 /**
  * A command, for a parser, its help and its completion.
  *
@@ -45,7 +43,7 @@ export interface Command {
   /** More text for its own help. */
   readonly more?: string
   /** Its flags by name. */
-  readonly flags: FlagTable
+  readonly flags: Readonly<Record<string, Flag>>
   /** Lines without the name of the program. */
   readonly examples: ReadonlyArray<string>
   /** Takes the values of the flags as the table describes them, and the argument. */
@@ -54,18 +52,6 @@ export interface Command {
     argument: string
   ) => Effect.Effect<void, EmulatorError>
 }
-
-const command = <F extends FlagTable>(
-  flags: F,
-  { run, ...about }: Omit<Command, "flags" | "run"> & {
-    readonly run: (given: Values<F>, argument: string) => Effect.Effect<void, EmulatorError>
-  }
-): Command => ({
-  ...about,
-  flags,
-  // The parser makes the values by the table, of which their type is made.
-  run: (given, argument) => run(given as Values<F>, argument)
-})
 
 /**
  * The flags of `run` by name, with their values as they were typed.
@@ -124,17 +110,15 @@ export const run = (flags: Flags): Effect.Effect<void, EmulatorError> =>
  * @category constants
  */
 export const commands: Readonly<Record<"" | "fail" | "clear" | "revoke" | "requests" | "tokens", Command>> = {
-  "": command(flags, {
+  "": {
+    flags,
     text: "Start the token service and an API on this machine",
     more: "Only with --client-id it reads STORE_API_CLIENT_SECRET.",
     examples: ["--port 4010 --token-life 2m", "--dotenv .env --scenario token/401-rfc"],
+    // The parser makes the values by the table, of which their type is made.
     run
-  }),
-  fail: steering(
-    "fail",
-    { text: "Make the next requests fail", args: "<scenario>" },
-    "fail token/503-json --times 3"
-  ),
+  },
+  fail: steering("fail", { text: "Make the next requests fail", args: "<scenario>" }, "fail token/503-json --times 3"),
   clear: steering("clear", { text: "Remove the faults that are left" }),
   revoke: steering("revoke", { text: "Revoke a token by its number, or all tokens", args: "[token]" }, "revoke 3"),
   requests: steering("requests", { text: "Show the last requests" }),

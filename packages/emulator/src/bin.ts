@@ -12,12 +12,9 @@ NodeRuntime.runMain(
   command.run(process.argv.slice(2)).pipe(
     // One sentence instead of a report; what is not foreseen is still reported by `runMain`.
     Effect.catchAll(({ message }) =>
-      Effect.zipRight(
-        Console.error(message),
-        Effect.sync(() => {
-          process.exitCode = 1
-        })
-      )
+      Effect.map(Console.error(message), () => {
+        process.exitCode = 1
+      })
     )
   )
 )

@@ -3,9 +3,7 @@ import type { Socket } from "node:net"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
-import type { FaultQueue } from "./faultQueue.js"
-import { type FaultContext, perform } from "./performFault.js"
+import { decode, perform } from "./performFault.js"
 import * as protectedApi from "./protectedApi.js"
 import * as requests from "./request.js"
 import type { RequestLog } from "./requestLog.js"
@@ -13,9 +11,8 @@ import type { Settings } from "./settings.js"
 import * as steering from "./steering.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
 
-interface Parts extends Pick<FaultContext, "settings" | "tokens" | "secondOrigin"> {
-  readonly log: RequestLog
-  readonly faults: FaultQueue
+interface Parts extends steering.Parts {
+  readonly secondOrigin: string
 }
 
 /** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */
@@ -37,10 +34,10 @@ export const emulator = (parts: Parts) => {
         ? Effect.succeed(notFound(settings))
         : Effect.suspend(() => endpoint.respond(request, body, settings, tokens))
       const regular = Effect.map(response, (response) => {
-        const { access_token = "", error_description, message } = contentOf(response)
+        const { access_token: token = "", error_description, message } = contentOf(response)
         if (response.status >= 400) {
           update({ reason: Option.orElse(because, () => Option.fromNullable(error_description ?? message)) })
-        } else if (request.kind === "token") update({ token: tokens.get(access_token) })
+        } else if (request.kind === "token") update({ token: tokens.get(token) })
         return response
       })
       return Option.match(fault, {
@@ -52,28 +49,19 @@ export const emulator = (parts: Parts) => {
 }
 
 /** The token, or the sentence of a refusal. The emulator writes it, so it holds nothing of the request. */
-const contentOf = ({ body }: HttpServerResponse.HttpServerResponse): typeof Content.Type =>
-  body._tag === "Uint8Array"
-    ? Option.getOrElse(content(new TextDecoder().decode(body.body)), () => ({}))
-    : {}
-
-const Content = Schema.Struct({
-  access_token: Schema.optional(Schema.String),
-  error_description: Schema.optional(Schema.String),
-  message: Schema.optional(Schema.String)
-})
-
-const content = Schema.decodeOption(Schema.parseJson(Content))
+const contentOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
+  (body._tag === "Uint8Array" ? decode(body.body) : {}) as Partial<Record<string, string>> // those that are read
 
 const notFound = ({ basePath }: Settings) =>
   HttpServerResponse.unsafeJson({ message: `This server has no path outside ${basePath}/.` }, { status: 404 })
 
-const foreignToken = { access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 }
+const foreignToken = Effect.succeed(
+  HttpServerResponse.unsafeJson({ access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 })
+)
 
 /** Responds to every request with a token, so that a client that follows a redirect here succeeds. */
 export const secondOrigin = (settings: Settings, log: RequestLog) =>
   Effect.flatMap(
     requests.current(settings),
-    (request) =>
-      log.record(request, tokenEndpoint.maxBodyBytes, () => Effect.succeed(HttpServerResponse.unsafeJson(foreignToken)))
+    (request) => log.record(request, tokenEndpoint.maxBodyBytes, () => foreignToken)
   )

@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import type { Fault, Headers, Script } from "../FaultModel.js"
 import type { Kind } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
-import type { Settings } from "./settings.js"
+import { isWhole, type Settings } from "./settings.js"
 
 export type FaultQueue = ReturnType<typeof make>
 
@@ -19,13 +19,14 @@ const headersOf = (fault: Fault): Headers => {
 /** Returns why a step cannot be performed. */
 const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   const { _tag: tag, times } = fault
-  const isWholeOrInfinite = times === Infinity || Number.isInteger(times)
   const [lowest, highest] = tag === "Redirect" ? [300, 399] : [200, 999]
-  if (!isWholeOrInfinite || times < 1) return "The `times` of a fault must be a whole number from 1, or Infinity."
+  if (times !== Infinity && !isWhole(times, 1, Infinity)) {
+    return "The `times` of a fault must be a whole number from 1, or Infinity."
+  }
   if (tag === "Tls" && !tls) return "This fault needs TLS: start the emulator with `tls: true`."
   if (tag === "Drip" && !(Duration.toMillis(fault.every) > 0)) return "The time between bytes must be more than zero."
   if (tag === "Flood" && !(fault.bytes >= 0)) return "The `bytes` of a flood must be a number from 0, or Infinity."
-  if ("status" in fault && !(Number.isInteger(fault.status) && fault.status >= lowest && fault.status <= highest)) {
+  if ("status" in fault && !isWhole(fault.status, lowest, highest)) {
     return `The \`status\` of this fault must be a whole number from ${lowest} to ${highest}.`
   }
   return undefined
@@ -38,32 +39,27 @@ export const problemOfName = (name: string, tls: boolean): string | undefined =>
   return Scenario.all[known].tls && !tls ? `${known} needs --tls` : undefined
 }
 
-const check = (settings: Settings) => (fault: Fault) =>
-  Effect.suspend(() => {
-    const problem = problemOf(fault, settings)
-    if (problem !== undefined) return Effect.fail(problem)
-    for (const [name, values] of Object.entries(headersOf(fault))) {
-      validateHeaderName(name)
-      for (const value of [values].flat()) validateHeaderValue(name, value)
-    }
-    return Effect.void
-  })
-
 export const make = (settings: Settings) => {
   const queue: Array<Fault> = []
   return {
     /** Fails with the sentence that says why a step cannot be performed. */
-    append: (given: Script | Scenario.Name, times?: number) => {
-      const problem = typeof given === "string" ? problemOfName(given, settings.tls) : undefined
-      if (problem !== undefined) return Effect.fail(`The scenario ${problem}.`)
-      const named = typeof given === "string" ? { scenario: given } : {}
-      const steps = [typeof given === "string" ? Scenario.get(given) : given].flat()
-        .map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
-      return Effect.zipRight(
-        Effect.forEach(steps, check(settings), { discard: true }),
-        Effect.sync(() => void queue.push(...steps))
-      )
-    },
+    append: (given: Script | Scenario.Name, times?: number) =>
+      Effect.gen(function*() {
+        const problem = typeof given === "string" ? problemOfName(given, settings.tls) : undefined
+        if (problem !== undefined) return yield* Effect.fail(`The scenario ${problem}.`)
+        const named = typeof given === "string" ? { scenario: given } : {}
+        const steps = [typeof given === "string" ? Scenario.get(given) : given].flat()
+          .map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
+        for (const step of steps) {
+          const problem = problemOf(step, settings)
+          if (problem !== undefined) return yield* Effect.fail(problem)
+          for (const [name, values] of Object.entries(headersOf(step))) {
+            validateHeaderName(name)
+            for (const value of [values].flat()) validateHeaderValue(name, value)
+          }
+        }
+        queue.push(...steps)
+      }),
     /**
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.
      */

@@ -62,9 +62,12 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
   })
 }
 
-const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
+export const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
 
 const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
+
+const echo = ({ bytes }: Body) =>
+  encode({ error: "invalid_request", error_description: `The body was: ${bytes.toString()}` })
 
 /** The regular response with another body and more headers. Only a 200 is changed. */
 const changed = ({ regular, request }: FaultContext, added: Fault.Headers, change: (body: Uint8Array) => Uint8Array) =>
@@ -74,9 +77,6 @@ const changed = ({ regular, request }: FaultContext, added: Fault.Headers, chang
       ? write(request.outgoing, status, { ...headers, ...added }, change(body.body))
       : response
   })
-
-const echo = ({ bytes }: Body) =>
-  encode({ error: "invalid_request", error_description: `The body was: ${bytes.toString()}` })
 
 /** RFC 9110 section 5.6.7. */
 const httpDateIn = (wait: Duration.Duration) =>

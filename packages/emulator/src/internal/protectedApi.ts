@@ -4,7 +4,6 @@
 import { Buffer } from "node:buffer"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import { write } from "./performFault.js"
 import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
@@ -12,26 +11,20 @@ import type { Tokens } from "./tokens.js"
 
 export const maxBodyBytes = 1024 * 1024
 
-export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) => {
-  const { name, prefix } = settings.header
-  const [value = "", ...repeated] = request.header(name)
-  if (repeated.length > 0) return Effect.succeed(refused(400, "invalid_request", "The token was sent more than once"))
-  const token = value.slice(prefix.length)
-  // RFC 9110 section 11.1: the scheme is case-insensitive.
-  if (token === "" || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase()) {
-    return Effect.succeed(isTokenRequest(request, body, settings) ? notTokenPath(settings) : tokenMissing(settings))
-  }
-  return Effect.map(
-    tokens.find(token),
-    Either.match({
-      onLeft: (reason) => refused(401, "invalid_token", `The access token ${reason}`),
-      onRight: ({ clientId }) =>
-        body.received > maxBodyBytes
-          ? tooLarge
-          : canned(request, settings) ?? describeRequest(request, body, token, clientId)
-    })
-  )
-}
+export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) =>
+  Effect.gen(function*() {
+    const { name, prefix } = settings.header
+    const [value = "", ...repeated] = request.header(name)
+    if (repeated.length > 0) return refused(400, "invalid_request", "The token was sent more than once")
+    const token = value.slice(prefix.length)
+    // RFC 9110 section 11.1: the scheme is case-insensitive.
+    if (token === "" || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase()) {
+      return isTokenRequest(request, body, settings) ? notTokenPath(settings) : tokenMissing(settings)
+    }
+    const { clientId } = yield* tokens.find(token)
+    if (body.received > maxBodyBytes) return tooLarge
+    return canned(request, settings) ?? describeRequest(request, body, token, clientId)
+  }).pipe(Effect.catchAll((reason) => Effect.succeed(refused(401, "invalid_token", `The access token ${reason}`))))
 
 const realm = `Bearer realm="store-api"`
 

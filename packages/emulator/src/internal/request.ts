@@ -7,21 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Kind } from "../RecordedRequest.js"
 import type { Settings } from "./settings.js"
 
-export interface Request {
-  readonly kind: Kind
-  readonly method: string
-  /** Path and query exactly as sent. */
-  readonly url: string
-  readonly path: string
-  /** The text after the first `?`. It is `undefined` without a `?`, and `""` for an empty query. */
-  readonly query: string | undefined
-  /** All values of each header by lower-case name. Node's `headers` discards or joins repeated ones. */
-  readonly headers: Readonly<NodeJS.Dict<Array<string>>>
-  /** All values of one header; none if it was not sent. */
-  readonly header: (name: string) => ReadonlyArray<string>
-  readonly incoming: IncomingMessage
-  readonly outgoing: ServerResponse
-}
+export type Request = Effect.Effect.Success<ReturnType<typeof current>>
 
 /** The bytes within the limit, and the number of bytes that arrived. */
 export interface Body {
@@ -29,28 +15,32 @@ export interface Body {
   readonly received: number
 }
 
-const kindOf = (path: string, settings: Settings): Kind => {
-  if (path === settings.tokenPath) return "token"
-  return path.startsWith(`${settings.basePath}/`) ? "api" : "other"
-}
+const kindOf = (path: string, { basePath, tokenPath }: Settings): Kind =>
+  path === tokenPath ? "token" : path.startsWith(`${basePath}/`) ? "api" : "other"
 
 /** Returns the request of the current handler. */
 export const current = (settings: Settings) =>
-  Effect.map(HttpServerRequest.HttpServerRequest, (request): Request => {
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
     const { method, url } = request
-    const incoming = NodeHttpServerRequest.toIncomingMessage(request)
+    const incoming: IncomingMessage = NodeHttpServerRequest.toIncomingMessage(request)
+    const outgoing: ServerResponse = NodeHttpServerRequest.toServerResponse(request)
+    // Node's `headers` discards or joins repeated ones.
     const headers = incoming.headersDistinct
     const [path = "", ...query] = url.split("?")
     return {
       kind: kindOf(path, settings),
       method,
+      /** Path and query exactly as sent. */
       url,
       path,
+      /** The text after the first `?`. It is `undefined` without a `?`, and `""` for an empty query. */
       query: query.length > 0 ? query.join("?") : undefined,
+      /** All values of each header by lower-case name. */
       headers,
-      header: (name) => headers[name.toLowerCase()] ?? [],
+      /** All values of one header; none if it was not sent. */
+      header: (name: string): ReadonlyArray<string> => headers[name.toLowerCase()] ?? [],
       incoming,
-      outgoing: NodeHttpServerRequest.toServerResponse(request)
+      outgoing
     }
   })
 

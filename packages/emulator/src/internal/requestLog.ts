@@ -95,18 +95,15 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       const before = socket.bytesWritten
       request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
       yield* observer.onStart?.(entry.current) ?? Effect.void
-      return yield* readBody(request, maxBodyBytes).pipe(
-        Effect.tap(({ bytes, received }) =>
-          Effect.sync(() => {
-            const body = bytes.toString()
-            const clientAuthentication = request.kind === "token" ? methodsIn(request, parse(body), settings) : []
-            update({ clientAuthentication, body: Redacted.make(body), bodyBytes: received })
-          })
-        ),
-        Effect.flatMap((body) => respond(body, update)),
-        Effect.tap(({ status }) => Effect.sync(() => update({ status: Option.some(status) }))),
-        Effect.ensuring(end)
-      )
+      return yield* Effect.gen(function*() {
+        const body = yield* readBody(request, maxBodyBytes)
+        const text = body.bytes.toString()
+        const clientAuthentication = request.kind === "token" ? methodsIn(request, parse(text), settings) : []
+        update({ clientAuthentication, body: Redacted.make(text), bodyBytes: body.received })
+        const response = yield* respond(body, update)
+        update({ status: Option.some(response.status) })
+        return response
+      }).pipe(Effect.ensuring(end))
     })
 
   return {

@@ -5,10 +5,8 @@ import * as Fault from "../Fault.js"
 
 const scenario = (expected: string, script: Fault.Script) => ({ script, expected, tls: false })
 
-type Scenario = ReturnType<typeof scenario>
-
 /** A scenario that needs TLS. */
-const overTls = (expected: string, script: Fault.Script): Scenario => ({ script, expected, tls: true })
+const overTls = (expected: string, script: Fault.Script) => ({ script, expected, tls: true })
 
 /** Scenarios with the same outcome. Each name is the prefix, the key and the suffix. */
 const group = <Prefix extends string, Key extends string, Suffix extends string = "">(
@@ -17,6 +15,10 @@ const group = <Prefix extends string, Key extends string, Suffix extends string 
   scripts: Record<Key, Fault.Script>,
   suffix = "" as Suffix // its default
 ) => Record.mapEntries(scripts, (script, key) => [`${prefix}${key}${suffix}` as const, scenario(expected, script)])
+
+/** Scenarios in which the normal response has another value in the field of this name, written with hyphens. */
+const field = <Name extends string, Key extends string>(name: Name, expected: string, values: Record<Key, unknown>) =>
+  group(`token/${name}-`, expected, Record.map(values, (value) => Fault.fields({ [name.replace("-", "_")]: value })))
 
 const always = { times: Infinity }
 const contentType = (type: string) => ({ headers: { "Content-Type": type } })
@@ -42,46 +44,24 @@ const successes = {
     "issued-at-number": Fault.fields({ issued_at: 1_700_000_000_000 }),
     "chunked": Fault.fields({}, { headers: { "Transfer-Encoding": "chunked" } }),
     "long-token": Fault.fields({ access_token: "t".repeat(8 * 1024) }),
-    "slow-answer": Fault.delay("1 second"),
-    "expires-in-absent": Fault.fields({ expires_in: undefined }),
-    "expires-in-null": Fault.fields({ expires_in: null }),
-    "expires-in-digits": Fault.fields({ expires_in: "1799" }),
-    "expires-in-one": Fault.fields({ expires_in: 1 }),
-    "expires-in-larger-than-an-hour": Fault.fields({ expires_in: 86_400 }),
-    "expires-in-fraction": Fault.fields({ expires_in: 1799.9 }),
-    "expires-in-huge": Fault.fields({ expires_in: 1e15 })
+    "slow-answer": Fault.delay("1 second")
   }),
+  ...field("expires-in", aToken, { "absent": undefined, "null": null, "digits": "1799", "one": 1 }),
+  ...field("expires-in", aToken, { "larger-than-an-hour": 86_400, "fraction": 1799.9, "huge": 1e15 }),
   ...group("token/", "a token or TokenRequestError (Transport) or TokenResponseError", {
     "unasked-continue": Fault.unaskedContinue(always),
     "unasked-gzip": Fault.gzip(always)
   }),
-  ...group("token/expires-in-", "TokenExpiredError after one request", {
-    "zero": Fault.fields({ expires_in: 0 }),
-    "negative": Fault.fields({ expires_in: -1 })
-  }),
-  ...group("token/expires-in-", noToken, {
-    "infinite": Fault.body(token.replace("3600", "1e999")),
-    "word": Fault.fields({ expires_in: "an hour" }),
-    "empty": Fault.fields({ expires_in: "" }),
-    "boolean": Fault.fields({ expires_in: true })
-  }),
-  ...group("token/access-token-", noToken, {
-    "absent": Fault.fields({ access_token: undefined }),
-    "empty": Fault.fields({ access_token: "" }),
-    "null": Fault.fields({ access_token: null }),
-    "number": Fault.fields({ access_token: 12345 }),
-    "object": Fault.fields({ access_token: { value: "token-of-a-scenario" } }),
-    "with-line-break": Fault.fields({ access_token: "token\r\nX-Injected: 1" }),
-    "with-trailing-line-feed": Fault.fields({ access_token: "token\n" }),
-    "with-nul": Fault.fields({ access_token: "token\u0000" }),
-    "with-space": Fault.fields({ access_token: "to ken" }),
-    "not-ascii": Fault.fields({ access_token: "tök€n" }),
-    "absurdly-long": Fault.fields({ access_token: "t".repeat(32 * 1024) })
-  }),
-  ...group("token/token-type-", noToken, {
-    "other": Fault.fields({ token_type: "mac" }),
-    "with-line-break": Fault.fields({ token_type: "bearer\r\nX-Injected: 1" })
-  }),
+  ...field("expires-in", "TokenExpiredError after one request", { "zero": 0, "negative": -1 }),
+  "token/expires-in-infinite": scenario(noToken, Fault.body(token.replace("3600", "1e999"))),
+  ...field("expires-in", noToken, { "word": "an hour", "empty": "", "boolean": true }),
+  ...field("access-token", noToken, { "absent": undefined, "empty": "", "null": null, "number": 12345 }),
+  ...field("access-token", noToken, { "object": { value: "token-of-a-scenario" } }),
+  ...field("access-token", noToken, { "with-line-break": "token\r\nX-Injected: 1" }),
+  ...field("access-token", noToken, { "with-trailing-line-feed": "token\n", "with-nul": "token\u0000" }),
+  ...field("access-token", noToken, { "with-space": "to ken", "not-ascii": "tök€n" }),
+  ...field("access-token", noToken, { "absurdly-long": "t".repeat(32 * 1024) }),
+  ...field("token-type", noToken, { "other": "mac", "with-line-break": "bearer\r\nX-Injected: 1" }),
   ...group("token/body-", noToken, {
     "html": Fault.body("<!DOCTYPE html><html><body>Welcome</body></html>", contentType("text/html")),
     "form": Fault.body(
@@ -114,17 +94,18 @@ const floods = (status: number) => ({
   "bomb": Fault.bomb(100, { status })
 })
 
+/** Breaks off at each moment. */
+const brokenOff = (fault: typeof Fault.reset) =>
+  Record.map(
+    { "on-accept": "connection", "before-headers": "answer", "in-headers": "headers", "in-body": "body" } as const,
+    (moment) => fault(moment, always)
+  )
+
 /** The connection to the token endpoint fails, or the response is slow, large or invalid. */
 const connections = {
+  ...group("token/reset-", severalAttempts, brokenOff(Fault.reset)),
+  ...group("token/close-", severalAttempts, brokenOff(Fault.close)),
   ...group("token/", severalAttempts, {
-    "reset-on-accept": Fault.reset("connection", always),
-    "reset-before-headers": Fault.reset("answer", always),
-    "reset-in-headers": Fault.reset("headers", always),
-    "reset-in-body": Fault.reset("body", always),
-    "close-on-accept": Fault.close("connection", always),
-    "close-before-headers": Fault.close("answer", always),
-    "close-in-headers": Fault.close("headers", always),
-    "close-in-body": Fault.close("body", always),
     "not-http": Fault.notHttp(always),
     "bad-chunks": Fault.badChunks(always),
     "contradicting-lengths": Fault.contradictingLengths(always),
@@ -170,13 +151,11 @@ const tls = {
 const redirected = "TokenRequestError (Redirect) after one attempt"
 
 /** A redirect with each status to one target. */
-const redirectsTo = (target: Fault.RedirectTarget, options?: Fault.Options) => ({
-  "301": Fault.redirect(301, target, options),
-  "302": Fault.redirect(302, target, options),
-  "303": Fault.redirect(303, target, options),
-  "307": Fault.redirect(307, target, options),
-  "308": Fault.redirect(308, target, options)
-})
+const redirectsTo = (target: Fault.RedirectTarget, options?: Fault.Options) =>
+  Record.map(
+    { "301": 301, "302": 302, "303": 303, "307": 307, "308": 308 },
+    (status) => Fault.redirect(status, target, options)
+  )
 
 const redirects = {
   ...group("token/redirect-", redirected, redirectsTo("elsewhere")),
@@ -211,23 +190,16 @@ const refusals = <const Status extends number>(status: Status, reason: string, e
 
 /** A client always retries a 503. It retries a 429 only if `Retry-After` holds a time. */
 const retryAfter = <const Status extends number>(status: Status, reason: string, withoutTime: string) => {
+  const name = `token/${status}-retry-after-` as const
   const header = (...values: ReadonlyArray<string>) => Fault.status(status, { headers: { "Retry-After": values } })
   const retried = "a token after 2 requests"
   return {
-    ...group(`token/${status}-retry-after-`, retried, {
-      "seconds": header("1"),
-      "date": Fault.retryDate(status, "2 seconds"),
-      "zero": header("0"),
-      "past": header("Sun, 06 Nov 1994 08:49:37 GMT")
-    }),
-    ...group(`token/${status}-retry-after-`, withoutTime, {
-      "negative": header("-5"),
-      "fraction": header("0.5"),
-      "junk": header("soon")
-    }),
-    ...group(`token/${status}-retry-after-`, retried, { "twice": header("1", "2") }),
+    ...group(name, retried, { "seconds": header("1"), "date": Fault.retryDate(status, "2 seconds") }),
+    ...group(name, retried, { "zero": header("0"), "past": header("Sun, 06 Nov 1994 08:49:37 GMT") }),
+    ...group(name, withoutTime, { "negative": header("-5"), "fraction": header("0.5"), "junk": header("soon") }),
+    ...group(name, retried, { "twice": header("1", "2") }),
     ...group(`token/${status}-`, withoutTime, { "without-retry-after": Fault.status(status) }),
-    ...group(`token/${status}-retry-after-`, refused(reason), { "year": header("31536000") })
+    ...group(name, refused(reason), { "year": header("31536000") })
   }
 }
 
@@ -243,11 +215,8 @@ const errors = {
   ...refusals(400, "InvalidRequest", "invalid_request"),
   ...refusals(401, "InvalidClient", "invalid_client"),
   ...refusals(403, "Other", "access_denied"),
-  ...group("token/", refused("Other"), {
-    "404": Fault.status(404, html),
-    "405": Fault.status(405),
-    "413": Fault.status(413)
-  }),
+  ...group("token/", refused("Other"), { "404": Fault.status(404, html) }),
+  ...group("token/", refused("Other"), { "405": Fault.status(405), "413": Fault.status(413) }),
   ...group("token/", refused("InvalidRequest"), {
     "echo": Fault.echo(400),
     "control-characters": Fault.status(
@@ -258,12 +227,7 @@ const errors = {
   ...retryAfter(429, "RateLimited", refused("RateLimited")),
   ...retryAfter(503, "Unavailable", "a token after 2 requests"),
   "token/429-always": scenario(refused("RateLimited"), Fault.status(429, always)),
-  ...outage(500),
-  ...outage(502),
-  ...outage(503),
-  ...outage(504),
-  ...outage(529),
-  ...outage(599)
+  ...{ ...outage(500), ...outage(502), ...outage(503), ...outage(504), ...outage(529), ...outage(599) }
 }
 
 const notForwarded = "the other origin does not receive the token"

@@ -12,9 +12,8 @@ import * as Effect from "effect/Effect"
 import { constTrue } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import { EmulatorError } from "../EmulatorError.js"
 import type { Ending, Fault } from "../FaultModel.js"
-import type { Settings } from "./settings.js"
+import { type Settings, unusable } from "./settings.js"
 import { prefix } from "./steering.js"
 import type { TlsServers } from "./tls.js"
 
@@ -72,24 +71,16 @@ const closeAll = (server: Http.Server, sockets: ReadonlySet<Socket>) =>
 
 const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
   const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "unknown error"
-  const onPort = (reason: EmulatorError["reason"], problem: string) =>
-    new EmulatorError({ reason, option: "port", problem: `cannot be ${port}${problem}` })
-  switch (code) {
-    case "EADDRINUSE":
-      return onPort(
-        "PortInUse",
-        `: it is in use on ${host}, so stop that program or choose another port (0: a free one)`
-      )
-    case "EACCES":
-      return onPort("CannotListen", ": this user may not listen on it, so choose one above 1023 (0: a free one)")
-    case "EADDRNOTAVAIL":
-    case "EAFNOSUPPORT": {
-      const problem = `must be ${host === "::1" ? "127.0.0.1" : "::1"}, because this machine has no address ${host}`
-      return new EmulatorError({ reason: "CannotListen", option: "host", problem })
-    }
-    default:
-      return onPort("CannotListen", `: the system does not allow it on ${host} (${code}), so choose another port`)
+  if (code === "EADDRNOTAVAIL" || code === "EAFNOSUPPORT") {
+    const problem = `must be ${host === "::1" ? "127.0.0.1" : "::1"}, because this machine has no address ${host}`
+    return unusable("host", problem, "CannotListen")
   }
+  const problems: Record<string, string> = {
+    EADDRINUSE: `it is in use on ${host}, so stop that program or choose another port (0: a free one)`,
+    EACCES: "this user may not listen on it, so choose one above 1023 (0: a free one)"
+  }
+  const problem = problems[code] ?? `the system does not allow it on ${host} (${code}), so choose another port`
+  return unusable("port", `cannot be ${port}: ${problem}`, code === "EADDRINUSE" ? "PortInUse" : "CannotListen")
 }
 
 /** Receives the connections of a server before the server does. Returns the set of open sockets. */

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { demoClient } from "../Client.js"
 import { EmulatorError } from "../EmulatorError.js"
-import type { ApiResponse, ClientAuthentication, Options } from "../EmulatorOptions.js"
+import type { ClientAuthentication, Options } from "../EmulatorOptions.js"
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof resolve>>
 
@@ -12,7 +12,8 @@ const formMethods: ReadonlyArray<ClientAuthentication> = ["client_secret_post", 
 const maxTokenLife = Duration.minutes(60)
 
 const isLoopback = (host: string) => host === "127.0.0.1" || host === "::1"
-const isPort = (port: number) => Number.isInteger(port) && port >= 0 && port <= 65535
+export const isWhole = (number: number, lowest: number, highest: number) =>
+  Number.isInteger(number) && number >= lowest && number <= highest
 const isPath = (path: string) => /^(\/[\w.~!$'()*+,;=:@%-]+)*$/.test(path)
 /** Some servers have a slash at the end. */
 const isTokenPath = (path: string) => path.startsWith("/") && isPath(path.replace(/\/$/, ""))
@@ -23,15 +24,17 @@ const isPrintable = (text: string) => /^[\x20-\x7e]*$/.test(text)
 /** An `&` in a value would separate fields of the form. */
 const fitsInForm = (value: string) => isPrintable(value) && /^[^&]+$/.test(value)
 
+export const unusable = (option: string, problem: string, reason: EmulatorError["reason"] = "InvalidOption") =>
+  new EmulatorError({ reason, option, problem })
+
 const check = (option: string, isUsable: boolean, problem: string) =>
-  isUsable ? Effect.void : Effect.fail(new EmulatorError({ reason: "InvalidOption", option, problem }))
+  isUsable ? Effect.void : Effect.fail(unusable(option, problem))
 
 export const resolve = (options: Options) =>
   Effect.gen(function*() {
-    const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false } = options
-    const { clientAuthentication = "specification", lenient = false, steering = false, tls = false } = options
-    const { responses = [], tokens = [] } = options
-    const { tokenPath = "/v1/oauth/accesstoken" } = options
+    const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false, responses = [] } = options
+    const { lenient = false, steering = false, tls = false, tokens = [] } = options
+    const { clientAuthentication = "specification", tokenPath = "/v1/oauth/accesstoken" } = options
     const methods = [clientAuthentication].flat()
     const isRaw = methods.join() === "specification"
     const { name = "Authorization", prefix = "Bearer " } = options.header ?? {}
@@ -50,35 +53,20 @@ export const resolve = (options: Options) =>
       yield* check(`clients[${index}].clientSecret`, fits(Redacted.value(clientSecret)), mustFit)
     }
     yield* check("host", isLoopback(host), "must be 127.0.0.1 or ::1, because the emulator is for this machine only")
-    yield* check("port", isPort(port), "must be a whole number from 0 (a free port) to 65535")
+    yield* check("port", isWhole(port, 0, 65535), "must be a whole number from 0 (a free port) to 65535")
     yield* check("basePath", isPath(basePath), "must be empty or like /store/v2: a slash, then plain path characters")
     yield* check("tokenPath", isTokenPath(tokenPath), "must be like /oauth/token: a slash, then plain path characters")
     yield* check("tokenLife", isTokenLife(tokenLife), "must be more than zero and at most the specified 60 minutes")
     yield* check("header.name", isHeaderName(name), "must be the name of an HTTP header, such as Authorization")
     yield* check("header.prefix", isPrintable(prefix), `must be printable ASCII, such as "Bearer " with its space`)
-    const paths = { basePath, tokenPath: `${basePath}${tokenPath}` }
-    const isStatus = ({ status = 200 }: ApiResponse) => Number.isInteger(status) && status >= 200 && status <= 999
-    for (const [index, response] of responses.entries()) {
-      yield* check(`responses[${index}].path`, isPath(response.path), "must be like /orders, without a query")
-      const areHeaders = Object.entries(response.headers ?? {}).every(([name, values]) =>
+    for (const [index, { headers = {}, path, status = 200 }] of responses.entries()) {
+      yield* check(`responses[${index}].path`, isPath(path), "must be like /orders, without a query")
+      const areHeaders = Object.entries(headers).every(([name, values]) =>
         isHeaderName(name) && [values].flat().every(isPrintable)
       )
       yield* check(`responses[${index}].headers`, areHeaders, "must be HTTP headers, with printable ASCII as values")
-      yield* check(`responses[${index}].status`, isStatus(response), "must be a whole number from 200 to 999")
+      yield* check(`responses[${index}].status`, isWhole(status, 200, 999), "must be a whole number from 200 to 999")
     }
-    return {
-      clients,
-      port,
-      host,
-      ...paths,
-      methods,
-      tokenLife,
-      repeatToken,
-      header: { name, prefix },
-      lenient,
-      tls,
-      responses,
-      tokens,
-      steering
-    }
+    const used = { clients, host, lenient, methods, port, repeatToken, responses, steering, tls, tokenLife, tokens }
+    return { ...used, basePath, tokenPath: `${basePath}${tokenPath}`, header: { name, prefix } }
   })

@@ -12,18 +12,19 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { type Client, demoClient } from "../Client.js"
 import * as Emulator from "../Emulator.js"
-import { EmulatorError } from "../EmulatorError.js"
+import type { EmulatorError } from "../EmulatorError.js"
 import type { ClientAuthentication } from "../EmulatorOptions.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
 import { problemOfName } from "./faultQueue.js"
 import type { Flags } from "./flags.js"
+import { unusable } from "./settings.js"
 import { prefix, requestJson, requestLine } from "./steering.js"
 
 export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
   Effect.gen(function*() {
-    if (flags.list === true) return yield* Console.log(Scenario.names.map(described).join("\n"))
+    if (flags.list === true) return yield* Console.log(scenarioList)
     const names = yield* Effect.forEach(flags.scenario ?? [], (name) => scenarioOf(name, flags.tls))
     const client = yield* clientOf(flags["client-id"])
     // The emulator refuses any other name.
@@ -44,20 +45,15 @@ export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
     yield* Effect.forEach(names, (name) => emulator.fail(name))
     if (flags.state !== undefined) yield* save(flags.state, yield* emulator.tokens)
     const variables = variablesOf(emulator.url, client, yield* Effect.forEach(Option.toArray(emulator.ca), caFile))
-    for (const flag of ["dotenv", "env-file"] as const) {
-      const path = flags[flag]
-      if (path !== undefined) yield* writeVariables(`--${flag}`, path, variables)
-    }
+    yield* writeVariables("--dotenv", flags.dotenv, variables)
+    yield* writeVariables("--env-file", flags["env-file"], variables)
     yield* Console.log(greeting(flags.log, emulator.url, variables))
     return yield* Effect.never
   }).pipe(
     Effect.scoped,
     Effect.provide(NodeFileSystem.layer),
-    Effect.mapError((error) =>
-      new EmulatorError({
-        ...error,
-        option: names[error.option] ?? error.option.replace(/^responses.*/, "--responses")
-      })
+    Effect.mapError(({ option, problem, reason }) =>
+      unusable(names[option] ?? option.replace(/^responses.*/, "--responses"), problem, reason)
     )
   )
 
@@ -71,14 +67,11 @@ const names: Readonly<Record<string, string>> = {
   clientAuthentication: "--client-authentication"
 }
 
-const invalid = (option: string, problem: string, reason: EmulatorError["reason"] = "InvalidOption") =>
-  new EmulatorError({ reason, option, problem })
-
-const described = (name: Scenario.Name) => `${name.padEnd(44)}${Scenario.all[name].expected}`
+const scenarioList = Scenario.names.map((name) => `${name.padEnd(44)}${Scenario.all[name].expected}`).join("\n")
 
 const scenarioOf = (name: string, tls = false) => {
   const problem = problemOfName(name, tls)
-  return problem === undefined ? Effect.succeed(name as Scenario.Name) : Effect.fail(invalid("--scenario", problem))
+  return problem === undefined ? Effect.succeed(name as Scenario.Name) : Effect.fail(unusable("--scenario", problem))
 }
 
 /** The variable usually holds a production secret, so it is read only for a client that was named. */
@@ -99,7 +92,7 @@ const lifeOf = (text = "60m") => {
     (_, count: string, unit: keyof typeof units) => `${count} ${units[unit]}`
   )
   return Option.match(Duration.decodeUnknown(long), {
-    onNone: () => Effect.fail(invalid("--token-life", "must be a time such as 500ms, 2s, 5m or 1h, of at most 60m")),
+    onNone: () => Effect.fail(unusable("--token-life", "must be a time such as 500ms, 2s, 5m or 1h, of at most 60m")),
     onSome: Effect.succeed
   })
 }
@@ -134,7 +127,7 @@ const contentOf = <A, I>(
     const fs = yield* FileSystem.FileSystem
     const isNew = option === "--state" && !(yield* fs.exists(path))
     return isNew ? [] : yield* Schema.decode(Schema.parseJson(schema))(yield* fs.readFileString(path))
-  }).pipe(Effect.mapError(() => invalid(option, `must be a JSON file ${what}`)))
+  }).pipe(Effect.mapError(() => unusable(option, `must be a JSON file ${what}`)))
 
 /** Replaces the file in one step. This is synchronous, so that an older state cannot replace a newer one. */
 const save = (path: string, tokens: ReadonlyArray<IssuedToken>) =>
@@ -145,12 +138,12 @@ const save = (path: string, tokens: ReadonlyArray<IssuedToken>) =>
       writeFileSync(`${path}.new`, text, { mode: 0o600, flag: "wx" })
       renameSync(`${path}.new`, path)
     },
-    catch: () => invalid("--state", "must be a file in a folder that this user may write to")
+    catch: () => unusable("--state", "must be a file in a folder that this user may write to")
   })
 
 /** A process that runs for days keeps few requests, without their bodies. */
 const observerOf = ({ log = "text", state }: Flags) => {
-  if (log !== "text" && log !== "json") return Effect.fail(invalid("--log", "must be text or json"))
+  if (log !== "text" && log !== "json") return Effect.fail(unusable("--log", "must be text or json"))
   const print = (request: RecordedRequest) => Console.log((log === "json" ? requestJson : requestLine)(request))
   const onTokens = state === undefined
     ? undefined
@@ -167,31 +160,31 @@ const caFile = (pem: string) =>
     yield* fs.writeFileString(path, pem)
     return path
   }).pipe(
-    Effect.mapError(() => invalid("--tls", "needs a folder for temporary files that it may write to", "CannotListen"))
+    Effect.mapError(() => unusable("--tls", "needs a folder for temporary files that it may write to", "CannotListen"))
   )
 
 /** Without a secret of the user. */
-const variablesOf = (url: string, { clientId, clientSecret }: Client, caFiles: ReadonlyArray<string>) => [
-  ["STORE_API_AUTH_URL", url],
-  ["STORE_API_URL", url],
-  ["STORE_API_CLIENT_ID", clientId],
-  ...(clientSecret === demoClient.clientSecret ? [["STORE_API_CLIENT_SECRET", Redacted.value(clientSecret)]] : []),
-  ...caFiles.map((path) => ["NODE_EXTRA_CA_CERTS", path])
-]
+const variablesOf = (url: string, { clientId, clientSecret }: Client, [caFile]: ReadonlyArray<string>) => ({
+  ...{ STORE_API_AUTH_URL: url, STORE_API_URL: url, STORE_API_CLIENT_ID: clientId },
+  ...(clientSecret === demoClient.clientSecret && { STORE_API_CLIENT_SECRET: Redacted.value(clientSecret) }),
+  ...(caFile !== undefined && { NODE_EXTRA_CA_CERTS: caFile })
+})
 
-const quoted = (value: string | undefined = "") => `'${value.replaceAll("'", "'\\''")}'`
+type Variables = ReturnType<typeof variablesOf>
 
-const greeting = (log: string | undefined, url: string, variables: ReadonlyArray<ReadonlyArray<string>>) => {
+const quoted = (value: string) => `'${value.replaceAll("'", "'\\''")}'`
+
+const greeting = (log: string | undefined, url: string, variables: Variables) => {
   const page = `http://127.0.0.1:${new URL(url).port}${prefix}`
   return log === "json"
-    ? JSON.stringify({ event: "listening", url, page, variables: Object.fromEntries(variables) as unknown })
+    ? JSON.stringify({ event: "listening", url, page, variables })
     : [
       `The emulator listens on ${url}. Press Ctrl+C to stop it.`,
       `Watch and steer it on ${page}`,
       "For the shell of your application:",
       "",
-      ...variables.map(([name, value]) => `export ${name ?? ""}=${quoted(value)}`),
-      ...(variables.some(([name]) => name === "STORE_API_CLIENT_SECRET")
+      ...Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`),
+      ...("STORE_API_CLIENT_SECRET" in variables
         ? []
         : ["# STORE_API_CLIENT_SECRET: as it is set for the emulator; it is not printed"]),
       ""
@@ -201,23 +194,24 @@ const greeting = (log: string | undefined, url: string, variables: ReadonlyArray
 /** In a new file, so that its mode counts. */
 const envFileMark = "# Written by store-api-emulator"
 
-const writeVariables = (option: string, path: string, variables: ReadonlyArray<ReadonlyArray<string>>) =>
+const writeVariables = (option: string, path: string | undefined, variables: Variables) =>
   Effect.gen(function*() {
+    if (path === undefined) return
     const fs = yield* FileSystem.FileSystem
     // Replaces only an empty file, or one that an emulator wrote: a .env may hold real credentials.
     const former = yield* Effect.option(fs.readFileString(path))
     if (Option.exists(former, (text) => text === "" || text.startsWith(envFileMark))) yield* fs.remove(path)
     const text = `${envFileMark}, which replaces this file.\n` +
-      variables.map(([name, value]) => `${name ?? ""}=${inDotenv(value)}\n`).join("")
+      Object.entries(variables).map(([name, value]) => `${name}=${inDotenv(value)}\n`).join("")
     yield* fs.writeFileString(path, text, { mode: 0o600, flag: "wx" })
   }).pipe(
     Effect.mapError(() =>
-      invalid(option, "must be a new file in a folder that exists, an empty file, or one that an emulator wrote")
+      unusable(option, "must be a new file in a folder that exists, an empty file, or one that an emulator wrote")
     )
   )
 
 /** In quotes that the value does not contain. In double quotes, Node replaces `\n`. */
-const inDotenv = (value = "") => {
+const inDotenv = (value: string) => {
   const quote = ["'", "`"].find((quote) => !value.includes(quote)) ?? "\""
   return `${quote}${value}${quote}`
 }

@@ -18,7 +18,7 @@ import type { RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
-interface Parts {
+export interface Parts {
   readonly settings: Settings
   readonly tokens: Tokens
   readonly log: RequestLog
@@ -29,25 +29,18 @@ export const prefix = "/_emulator/"
 
 export const isFor = ({ path }: Request): boolean => `${path}/`.startsWith(prefix)
 
-export const respond = (request: Request, parts: Parts): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
-  const { method, outgoing, path } = request
-  const name = path.slice(prefix.length)
-  const refusal = refuse(request)
-  if (refusal !== undefined) return Effect.succeed(refusal)
-  if (method === "POST" && isAction(name)) {
-    return Effect.flatMap(readBody(request, 4096), ({ bytes }) =>
-      Option.match(decodeBody(bytes.toString()), {
-        onNone: () => Effect.succeed(json(400, `The body must be a JSON object, such as {"argument":"api/403"}.`)),
-        onSome: (body) =>
-          Effect.match(actions[name](parts, body), {
-            onFailure: (message) => json(400, message),
-            onSuccess: (message) => json(200, message)
-          })
-      }))
-  }
-  if (method === "GET" && name === "events") return events(outgoing, stateOf(parts))
-  return method === "GET" && name === "" ? html(parts) : Effect.succeed(json(404, `There is no ${method} ${path}.`))
-}
+export const respond = (request: Request, parts: Parts) =>
+  Effect.gen(function*() {
+    const { method, outgoing, path } = request
+    const name = path.slice(prefix.length)
+    const refusal = refuse(request)
+    if (refusal !== undefined) return refusal
+    if (method === "GET" && name === "") return yield* html(parts)
+    if (method === "GET" && name === "events") return yield* events(outgoing, stateOf(parts))
+    if (method !== "POST" || !isAction(name)) return json(404, `There is no ${method} ${path}.`)
+    const { bytes } = yield* readBody(request, 4096)
+    return json(200, yield* Effect.flatMap(decodeBody(bytes.toString()), (body) => actions[name](parts, body)))
+  }).pipe(Effect.catchAll((message) => Effect.succeed(json(400, message))))
 
 /** A connection serves one request, because faults apply to connections. */
 const headers = { connection: "close", "cache-control": "no-store", "x-content-type-options": "nosniff" }
@@ -75,33 +68,32 @@ const refuse = ({ header, incoming: { socket }, method }: Request) => {
 
 /** As the page sends it. Commands send what was typed. */
 const Body = Schema.Struct({ argument: Schema.optional(Schema.String), times: Schema.optional(Schema.String) })
-const decodeBody = Schema.decodeOption(Schema.parseJson(Body))
+const decodeBody = (text: string) =>
+  Effect.mapError(
+    Schema.decode(Schema.parseJson(Body))(text),
+    () => `The body must be a JSON object, such as {"argument":"api/403"}.`
+  )
 
 /** Returns what was done or what there is, or fails with what is wrong. */
 type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, string>
-
-const fail: Action = ({ faults }, { argument = "", times }) =>
-  // `append` refuses other names.
-  Effect.as(
-    faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
-    `The next requests meet ${argument}.`
-  )
-
-const revoke: Action = ({ tokens }, { argument = "" }) =>
-  argument === "" || /^#?\d+$/.test(argument)
-    ? Effect.map(
-      tokens.revoke(argument === "" ? undefined : Number(argument.replace("#", ""))),
-      (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`
-    )
-    : Effect.fail("The token must be its number, such as 3.")
 
 const lines = <A>(all: ReadonlyArray<A>, line: (value: A) => string, none: string) =>
   all.length === 0 ? none : all.map(line).join("\n")
 
 const actions = {
-  fail,
+  fail: ({ faults }, { argument = "", times }) =>
+    Effect.as(
+      // `append` refuses other names.
+      faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
+      `The next requests meet ${argument}.`
+    ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
-  revoke,
+  revoke: ({ tokens }, { argument = "" }) => {
+    const [, id = "", other] = /^(?:#?(\d+))?(.*)$/s.exec(argument) ?? []
+    if (other !== "") return Effect.fail("The token must be its number, such as 3.")
+    const revoked = tokens.revoke(id === "" ? undefined : Number(id))
+    return Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
+  },
   requests: ({ log }) => Effect.map(log.all, (all) => lines(all, requestLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
     Effect.zipWith(tokens.all, DateTime.now, (all, now) => lines(all, tokenLine(now), "No token was issued."))

@@ -5,7 +5,6 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
 import type { ClientAuthentication } from "../EmulatorOptions.js"
@@ -19,16 +18,16 @@ export const maxBodyBytes = 64 * 1024
 const contentType = "application/x-www-form-urlencoded"
 const notStored = { "cache-control": "no-store", pragma: "no-cache" }
 
-export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) => {
-  const refusal = refuseRequest(request, body, settings)
-  if (refusal !== undefined) return Effect.succeed(refusal)
-  const sent = body.bytes.toString()
-  return Either.match(isRaw(settings) ? readRaw(sent, settings) : readForm(request, parse(sent), settings), {
-    onLeft: Effect.succeed,
-    onRight: ({ client, scope }) =>
-      Effect.map(tokens.issue(client, scope), ({ remaining, token }) => granted(client, token, remaining))
-  })
-}
+/** A refusal is a failure until the end. */
+export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) =>
+  Effect.gen(function*() {
+    yield* refuseRequest(request, body, settings)
+    const sent = body.bytes.toString()
+    const read = isRaw(settings) ? readRaw(sent, settings) : readForm(request, parse(sent), settings)
+    const { client, scope } = yield* read
+    const { remaining, token } = yield* tokens.issue(client, scope)
+    return granted(client, token, remaining)
+  }).pipe(Effect.catchAll(Effect.succeed))
 
 const isRaw = ({ methods }: Settings) => methods.includes("specification")
 
@@ -36,7 +35,7 @@ const isRaw = ({ methods }: Settings) => methods.includes("specification")
 const readRaw = (sent: string, { clients, lenient }: Settings) => {
   const text = lenient ? inOrder(sent) : sent
   const client = clients.find((candidate) => formOf(candidate) === text)
-  return client === undefined ? Either.left(refuseForm(text, clients)) : Either.right({ client, scope: "" })
+  return client === undefined ? refuseForm(text, clients) : Effect.succeed({ client, scope: "" })
 }
 
 const isBasic = (authorization: string) => /^basic\b/i.test(authorization)
@@ -64,19 +63,16 @@ const readForm = (request: Request, form: ParsedUrlQuery, settings: Settings) =>
   const challenge = [...methods, ...sent].includes("client_secret_basic")
     ? { "www-authenticate": `Basic realm="store-api"` }
     : undefined
-  const invalidClient = (description: string) => Either.left(refused(401, "invalid_client", description, challenge))
+  const invalidClient = (description: string) => refused(401, "invalid_client", description, challenge)
 
   const known = [...fields, "scope"]
-  if (known.some((name) => Array.isArray(form[name]))) {
-    return Either.left(invalidRequest(`None of ${known.join(", ")} may be repeated.`))
-  }
+  const isRepeated = known.some((name) => Array.isArray(form[name]))
+  if (isRepeated) return invalidRequest(`None of ${known.join(", ")} may be repeated.`)
   const [grantType, ...inBody] = fields.map((name) => form[name])
-  if (!grantType) return Either.left(invalidRequest("The body must hold grant_type."))
-  if (grantType !== grant) return Either.left(otherGrant)
+  if (!grantType) return invalidRequest("The body must hold grant_type.")
+  if (grantType !== grant) return otherGrant
   const [method, ...more] = sent
-  if (more.length > 0) {
-    return Either.left(invalidRequest("The credentials must be sent once: in the header or the body."))
-  }
+  if (more.length > 0) return invalidRequest("The credentials must be sent once: in the header or the body.")
   if (method === undefined || !methods.includes(method)) {
     return invalidClient(`The client must authenticate with ${methods.join(" or ")}.`)
   }
@@ -86,7 +82,7 @@ const readForm = (request: Request, form: ParsedUrlQuery, settings: Settings) =>
   )
   return client === undefined
     ? invalidClient(`The client_id is unknown or the client_secret is wrong, or not encoded as ${method} requires.`)
-    : Either.right({ client, scope: String(form["scope"] ?? "") })
+    : Effect.succeed({ client, scope: String(form["scope"] ?? "") })
 }
 
 const granted = (client: Client, token: IssuedToken, remaining: Duration.Duration) =>
@@ -103,9 +99,11 @@ const granted = (client: Client, token: IssuedToken, remaining: Duration.Duratio
 
 /** The description is a fixed sentence, so that it holds no part of the request. */
 const refused = (status: number, error: string, description: string, headers?: Readonly<Record<string, string>>) =>
-  HttpServerResponse.unsafeJson(
-    { error, error_description: description },
-    { status, headers: { ...notStored, ...headers } }
+  Effect.fail(
+    HttpServerResponse.unsafeJson(
+      { error, error_description: description },
+      { status, headers: { ...notStored, ...headers } }
+    )
   )
 
 const invalidRequest = (description: string, status = 400, headers?: Readonly<Record<string, string>>) =>
@@ -123,7 +121,7 @@ const refuseRequest = ({ header, method, query }: Request, { received }: Body, s
     return invalidRequest("The credentials must be in the body only, without an Authorization header.")
   }
   if (received > maxBodyBytes) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
-  return undefined
+  return Effect.void
 }
 
 const fields = ["grant_type", "client_id", "client_secret"]
@@ -146,13 +144,11 @@ const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {
   }
   const required = `${fields.join(", ")}, in this order, each once, and nothing else`
   if (text === "") return invalidRequest(`The body is empty; it must hold ${required}.`)
-  const pairs = text.split("&").map((pair) => {
-    const [name = "", ...value] = pair.split("=")
-    return { name, value: value.join("=") }
-  })
-  const grantType = pairs.find(({ name }) => name === "grant_type")?.value
+  const pairs = text.split("&")
+  const grantType = /(?:^|&)grant_type=([^&]*)/.exec(text)?.[1]
   if (grantType && grantType !== grant) return otherGrant
-  if (pairs.map(({ name }) => name).join() !== fields.join()) return invalidRequest(`The body must hold ${required}.`)
-  if (pairs.some(({ value }) => value === "")) return invalidRequest(`None of ${fields.join(", ")} may be empty.`)
+  const names = pairs.map((pair) => pair.replace(/=.*/s, ""))
+  if (names.join() !== fields.join()) return invalidRequest(`The body must hold ${required}.`)
+  if (pairs.some((pair) => /^[^=]*=?$/.test(pair))) return invalidRequest(`None of ${fields.join(", ")} may be empty.`)
   return refused(401, "invalid_client", "The client_id is unknown or the client_secret is wrong.")
 }

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto"
 import * as Arr from "effect/Array"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
@@ -12,8 +11,6 @@ import type { Settings } from "./settings.js"
 
 export type Tokens = ReturnType<typeof make>
 
-/** 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`. */
-const randomToken = () => randomBytes(32).toString("base64")
 const tokenPattern = /[A-Za-z0-9+/]{43}=/g
 
 /** `onChange` runs after a token was issued or revoked, and before anyone learns of it. */
@@ -27,13 +24,7 @@ export const make = (
 
   const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) => DateTime.lessThanOrEqualTo(expiresAt, now)
 
-  /** Returns a valid token, or the reason why it is not valid. */
-  const find = (value: string, now: DateTime.Utc): Either.Either<IssuedToken, string> => {
-    const token = issued.get(value)
-    if (token === undefined) return Either.left("is unknown")
-    if (token.revoked) return Either.left("was revoked")
-    return isExpired(token, now) ? Either.left("expired") : Either.right(token)
-  }
+  const isValid = (token: IssuedToken, now: DateTime.Utc) => !token.revoked && !isExpired(token, now)
 
   const add = (clientId: string, scope: string, now: DateTime.Utc) => {
     const hourAgo = DateTime.subtract(now, { hours: 1 })
@@ -41,17 +32,10 @@ export const make = (
       if (!isExpired(token, hourAgo)) break
       issued.delete(value)
     }
-    const value = randomToken()
-    const expiresAt = DateTime.addDuration(now, tokenLife)
-    const token = {
-      id: ++lastId,
-      value: Redacted.make(value),
-      clientId,
-      scope,
-      issuedAt: now,
-      expiresAt,
-      revoked: false
-    }
+    // 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`.
+    const value = randomBytes(32).toString("base64")
+    const times = { issuedAt: now, expiresAt: DateTime.addDuration(now, tokenLife) }
+    const token = { id: ++lastId, value: Redacted.make(value), clientId, scope, ...times, revoked: false }
     issued.set(value, token)
     return token
   }
@@ -66,21 +50,29 @@ export const make = (
           ? Arr.findLast(issued.values(), (token) => token.clientId === clientId && token.scope === scope)
           : Option.none()
         const token = latest.pipe(
-          Option.filter((token) => !token.revoked && !isExpired(token, now)),
+          Option.filter((token) => isValid(token, now)),
           Option.getOrElse(() => add(clientId, scope, now))
         )
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }).pipe(Effect.tap(changed)),
     /** Returns a token, also one that is not valid. */
     get: (value: string) => Option.fromNullable(issued.get(value)),
-    find: (value: string) => Effect.map(DateTime.now, (now) => find(value, now)),
+    /** Returns a valid token, or fails with the reason why it is not valid. */
+    find: (value: string) =>
+      Effect.flatMap(DateTime.now, (now) => {
+        const token = issued.get(value)
+        if (token === undefined) return Effect.fail("is unknown")
+        if (token.revoked) return Effect.fail("was revoked")
+        return isExpired(token, now) ? Effect.fail("expired") : Effect.succeed(token)
+      }),
     /** Revokes one token, by its value or id, or all. Returns the number of those that were valid. */
     revoke: (token?: Redacted.Redacted | string | number) =>
       Effect.map(DateTime.now, (now) => {
         const wanted = Redacted.isRedacted(token) ? Redacted.value(token) : token
-        const values = [...issued].filter(([value, { id }]) => wanted === undefined || [value, id].includes(wanted))
-        const valid = Arr.getRights(values.map(([value]) => find(value, now)))
-        for (const token of valid) issued.set(Redacted.value(token.value), { ...token, revoked: true })
+        const valid = [...issued].filter(([value, token]) =>
+          isValid(token, now) && (wanted === undefined || [value, token.id].includes(wanted))
+        )
+        for (const [value, token] of valid) issued.set(value, { ...token, revoked: true })
         return valid.length
       }).pipe(Effect.tap(changed)),
     all: Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()]),

@@ -130,7 +130,7 @@ describe("a delay", () => {
   )("precedes %s, by the emulator's clock, once", function*([, fault, status]) {
     const { requests, url } = yield* failing(fault)
     const fiber = yield* Effect.fork(askToken(url))
-    yield* TestServices.provideLive(until(Effect.map(requests, ({ length }) => length === 1)))
+    yield* until(Effect.map(requests, ({ length }) => length === 1))
     yield* TestServices.provideLive(Effect.sleep("20 millis"))
     yield* TestClock.adjust("3599999 millis")
     assert.isNull(fiber.unsafePoll())

@@ -2,7 +2,8 @@
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { Emulator, type Fault } from "@store-api/emulator"
-import { Effect, Redacted, Schedule } from "effect"
+import * as Network from "@store-api/testing/network"
+import { Effect, Redacted } from "effect"
 
 export interface HttpResponse {
   readonly status: number
@@ -112,10 +113,5 @@ export const receive = (url: string, length: number) =>
       socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`)
     }))
 
-/** Waits at most two seconds until the condition holds. */
-export const until = (condition: Effect.Effect<boolean>) =>
-  condition.pipe(
-    Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within two seconds")),
-    Effect.retry(Schedule.intersect(Schedule.spaced("10 millis"), Schedule.recurs(200))),
-    Effect.asVoid
-  )
+/** Waits in real time until the condition holds. */
+export const until = (condition: Effect.Effect<boolean>) => Network.until("as the test says", condition)

@@ -1,6 +1,5 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import type { RecordedRequest } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
 import { all, allSucceed, lifetimes, providers, share, shop, tokens, warnedOf } from "@store-api/testing/fleet"
 import { shown } from "@store-api/testing/member"
@@ -10,13 +9,9 @@ import { Effect, Option, Redacted } from "effect"
 
 const inProcess = providers((url) => RedisTokenStore.layer({ url: Redacted.make(url) }))
 
-const limit = 60_000
-
 const size = 6
 
-const isRefused = ({ status }: RecordedRequest.RecordedRequest) => Option.contains(status, 401)
-
-describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout: limit }, () => {
+describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout: 60_000 }, () => {
   const emptyRedis = sharedRedis()
 
   test.live("half of the members want another scope: one token request and one token for each scope", function*() {
@@ -41,24 +36,8 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
     yield* all(members, ({ call }) => call)
     allSucceed(yield* all(members, ({ end }) => end))
     deepStrictEqual([yield* tokenRequests, yield* tokens(members)], [2, 1])
-    assert.isAtLeast((yield* requests).filter(isRefused).length, size, "the API rejects each member's token once")
-    yield* warnedOf(members)
-  })
-
-  test.live("two tokens, of which Redis has one, are revoked at once: one token request, no call fails", function*() {
-    const { requests, revoke, tokenRequests, settings } = yield* shop()
-    const redis = yield* emptyRedis
-    const half = share(inProcess, size / 2, redis, settings)
-    const first = yield* half
-    yield* tokens(first)
-    // As a failover to a replica that has not received the token.
-    yield* redis.command("FLUSHALL")
-    const members = first.concat(yield* half)
-    deepStrictEqual([yield* tokens(members), yield* tokenRequests, yield* revoke()], [2, 2, 2])
-    // Several calls of each member at once.
-    const statuses = yield* Effect.all(Effect.replicate(all(members, ({ call }) => call), 5), { concurrency: 5 })
-    deepStrictEqual([new Set(statuses.flat()), yield* tokenRequests], [new Set([200]), 3])
-    assert.isAbove((yield* requests).filter(isRefused).length, 5 * size, "some calls get a 401 for both tokens")
+    const refused = (yield* requests).filter(({ status }) => Option.contains(status, 401))
+    assert.isAtLeast(refused.length, size, "the API rejects each member's token once")
     yield* warnedOf(members)
   })
 

@@ -39,7 +39,7 @@ export const sharesOne = <E>(members: Members, tokenRequests: Effect.Effect<numb
 export const share = (start: Start, count: number, store: { readonly url: string }, settings: Member.Settings) =>
   Effect.tap(start(count, { ...settings, storeUrl: store.url }), connected)
 
-export const isIdle = (members: Members) =>
+const isIdle = (members: Members) =>
   Effect.map(all(members, ({ isAcquiring }) => isAcquiring), (each) => each.every((isAcquiring) => !isAcquiring))
 
 export const connected = (members: Members) =>
@@ -118,22 +118,16 @@ export const allSucceed = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
 /** Makes all members call the API repeatedly until `isOver`. Returns the outcomes of each round of calls. */
 type Calling = (members: Members, isOver: Effect.Effect<boolean>) => Effect.Effect<ReadonlyArray<ReadonlyArray<string>>>
 
-/**
- * All members call at once, at this interval in milliseconds of virtual time. A round ends when no member acquires a
- * token.
- */
-export const virtualTime = (every: number) => <A, E, R>(use: (calling: Calling) => Effect.Effect<A, E, R>) =>
+/** All members call at once, every so many milliseconds of virtual time. A round ends when none acquires a token. */
+const virtualTime = (every: number) => <A, E, R>(use: (calling: Calling) => Effect.Effect<A, E, R>) =>
   onVirtualTime(({ advance }) =>
     use((members, isOver) =>
       Effect.gen(function*() {
         const outcomes: Array<ReadonlyArray<string>> = []
         while (!(yield* isOver)) {
-          const calling = yield* Effect.fork(
-            all(
-              members,
-              ({ call }) => Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
-            )
-          )
+          const call = ({ call }: Member.Member) =>
+            Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
+          const calling = yield* Effect.fork(all(members, call))
           const isDone = Effect.zipRight(advance("10 millis"), Effect.map(Fiber.poll(calling), Option.isSome))
           yield* until("all have called", isDone)
           outcomes.push(yield* Fiber.join(calling))

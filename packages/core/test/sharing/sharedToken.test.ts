@@ -6,20 +6,8 @@ import { TokenRequest, TokenSource, TokenStore } from "@store-api/core"
 import { allSeries } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import {
-  DateTime,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Logger,
-  LogLevel,
-  Metric,
-  Option,
-  Redacted,
-  Ref,
-  TestClock
-} from "effect"
+import { DateTime, Effect, Exit, Fiber, Layer, Logger, LogLevel, Metric, Option, Redacted, Ref } from "effect"
+import { TestClock } from "effect"
 import { authUrl, credentials, credentialsOf, drive, endpoint, fleet, fullToken, settled } from "../support/fleet.js"
 import { timed } from "../support/fleet.js"
 import { type Acquisition, minute, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, utimesSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readdirSync, utimesSync } from "node:fs"
 import { join } from "node:path"
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
@@ -7,16 +6,11 @@ import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
+import { newFolder as temporaryFolder } from "@store-api/testing/loopback"
 import { Effect, Option } from "effect"
 
 /** The path of a folder that does not exist yet. Its parent is deleted when the scope closes. */
-export const newFolder = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tokens-"))),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-  ),
-  (folder) => join(folder, "tokens")
-)
+export const newFolder = Effect.map(temporaryFolder("tokens"), (folder) => join(folder, "tokens"))
 
 /** The paths of a folder and of all its content. */
 export const pathsIn = (folder: string): ReadonlyArray<string> => [

@@ -40,7 +40,7 @@ const failures = (store: TokenStore.Service, reason: string, key = "key") => {
   const all: ReadonlyArray<Effect.Effect<unknown, TokenStore.TokenStoreError>> = [get(key), put(key, "entry", 1)]
   const expected = ["get", "put", "remove", "lease"].map((operation) => [operation, reason])
   return Effect.forEach([...all, remove(key, "entry"), lease(key, 1)], (operation) => Effect.flip(operation)).pipe(
-    Effect.tap((failed) => deepStrictEqual(failed.map(({ operation, reason }) => [operation, reason]), expected))
+    Effect.map((failed) => deepStrictEqual(failed.map(({ operation, reason }) => [operation, reason]), expected))
   )
 }
 

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs"
 import { isIP } from "node:net"
 import { join } from "node:path"
 import { Effect, type Scope } from "effect"
-import { newFolder } from "./loopback.js"
+import { type Identity, newFolder } from "./loopback.js"
 
 /**
  * Debian's `openssl` creates the certificates. Without it, tests that need them are skipped, except with `CI=true`.
@@ -11,12 +11,6 @@ import { newFolder } from "./loopback.js"
 export const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0 || process.env["CI"] === "true"
 
 if (!canMakeCertificates) console.warn("There is no command openssl: tests that need certificates are skipped.")
-
-/** A private key and its self-signed certificate, in PEM. */
-export interface Identity {
-  readonly key: string
-  readonly cert: string
-}
 
 const made = new Map<string, Identity>()
 

@@ -12,7 +12,12 @@ import { HttpClient } from "@effect/platform"
 import { afterAll, beforeAll } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Exit, Redacted, Schedule, Scope } from "effect"
-import type { Identity } from "./certificates.js"
+
+/** A private key and its self-signed certificate, in PEM. */
+export interface Identity {
+  readonly key: string
+  readonly cert: string
+}
 
 export interface Server {
   readonly url: string

@@ -35,12 +35,13 @@ const names = ({ query }: Database, table: string) =>
   Effect.map(query(`SELECT name FROM ${table} ORDER BY name`), (rows) => rows.map(([name]) => String(name)))
 
 /** How each operation fails: with its own name, and for this reason. */
-const failures = (store: TokenStore.Service, reason: string, key = "key") => {
-  const { get, lease, put, remove } = store
+const failures = ({ get, lease, put, remove }: TokenStore.Service, reason: string, key = "key") => {
   const all: ReadonlyArray<Effect.Effect<unknown, TokenStore.TokenStoreError>> = [get(key), put(key, "entry", 1)]
   const expected = ["get", "put", "remove", "lease"].map((operation) => [operation, reason])
-  return Effect.forEach([...all, remove(key, "entry"), lease(key, 1)], (operation) => Effect.flip(operation)).pipe(
-    Effect.map((failed) => deepStrictEqual(failed.map(({ operation, reason }) => [operation, reason]), expected))
+  return Effect.forEach([...all, remove(key, "entry"), lease(key, 1)], Effect.flip).pipe(
+    Effect.tap((failed) =>
+      Effect.sync(() => deepStrictEqual(failed.map(({ operation, reason }) => [operation, reason]), expected))
+    )
   )
 }
 

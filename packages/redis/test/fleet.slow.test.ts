@@ -27,6 +27,13 @@ describe.skipIf(isLeftOut)("the process that acquires the token for all", { time
     const outcome = yield* Fleet.holderIsKilled(program, yield* redisServer())
     deepStrictEqual(outcome, { tokens: 1, requests: 2, holder: "Failure" })
   })
+
+  test.live("acquires it for six that want one scope: one token request, one token", function*() {
+    const { settings, tokenRequests } = yield* shop({ clientAuthentication: "client_secret_post" })
+    const six = Fleet.inThese(yield* Fleet.processes(program, 6))
+    const members = yield* share(six, 6, yield* redisServer(), { ...settings, scope: "read" })
+    deepStrictEqual([yield* tokens(members), yield* tokenRequests], [1, 1])
+  })
 })
 
 /** All keys that match this pattern, each once. */

@@ -1,4 +1,5 @@
 /** A network and servers that a test controls, and waiting for them. */
+import type { ChildProcess } from "node:child_process"
 import { connect, createServer, type Server, type Socket } from "node:net"
 import { Clock, Effect, Option, type Scope } from "effect"
 import { listen } from "./loopback.js"
@@ -18,6 +19,17 @@ export const until = <E, R>(description: string, condition: Effect.Effect<boolea
       Effect.withClock(Clock.make())
     )
   )
+
+/** Ends a server with a signal, unless it has ended, and waits for it. */
+export const end = (server: ChildProcess | undefined, signal: NodeJS.Signals) =>
+  Effect.async<void>((resume) => {
+    if (server === undefined || (server.exitCode ?? server.signalCode) !== null) {
+      resume(Effect.void)
+      return
+    }
+    server.once("exit", () => resume(Effect.void))
+    server.kill(signal)
+  })
 
 /** Runs the body on a clock that only the body advances. The network takes real time. */
 export const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock) => Effect.Effect<A, E, R>) =>

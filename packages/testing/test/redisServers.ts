@@ -10,7 +10,7 @@ import type { TokenStore } from "@store-api/core"
 import { Effect, Option, type Scope } from "effect"
 import { filesOf, selfSigned } from "./certificates.js"
 import { freePort, newFolder, shared } from "./loopback.js"
-import { until } from "./network.js"
+import { end, until } from "./network.js"
 
 /** This variable replaces `redis-server` with another server with the same commands, such as Valkey. */
 const program = process.env["REDIS_SERVER"] ?? "redis-server"
@@ -76,17 +76,7 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
     writeFileSync(file, configuration)
     let child: ChildProcess | undefined
 
-    const stop = Effect.async<void>((resume) => {
-      const running = child
-      child = undefined
-      if (running === undefined || running.exitCode !== null) {
-        resume(Effect.void)
-        return
-      }
-      running.once("exit", () => resume(Effect.void))
-      running.kill("SIGKILL")
-    })
-
+    const stop = Effect.suspend(() => end(child, "SIGKILL"))
     const start = Effect.suspend(() => {
       const server = spawn(
         program,

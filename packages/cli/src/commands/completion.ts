@@ -43,7 +43,7 @@ export const script = (shell: string) =>
     ? usage(`The shell must be one of ${Object.keys(scripts).join(", ")}.`)
     : output.write("stdout", scripts[shell])
 
-/** Prints what may stand in place of the last word, each with a tab and what it means. bash makes a word of a "=". */
+/** Prints what may replace the last word, each with a tab and what it means. bash makes a word of a "=". */
 export const complete = (
   commands: Readonly<Record<string, { readonly text: string; readonly flags: flags.Flags }>>,
   words: ReadonlyArray<string>

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { freePort } from "@store-api/testing/loopback"
-import { until } from "@store-api/testing/network"
+import { end, until } from "@store-api/testing/network"
 import { Context, Effect, Exit, Layer, type Scope } from "effect"
 import { clientAt, type Kind, kinds } from "./clients.js"
 
@@ -140,17 +140,10 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
     const { as, command } = yield* Effect.sync(() => install(folder, port))
     let child: ChildProcess | undefined
 
-    const stop = Effect.async<void>((resume) => {
-      const running = child
-      child = undefined
-      if (running === undefined || running.exitCode !== null) {
-        resume(Effect.void)
-        return
-      }
-      running.once("exit", () => resume(Effect.void))
+    const stop = Effect.suspend(() => {
       // A stopped process does not handle its signal.
-      signal("SIGCONT", running)
-      running.kill(crash)
+      signal("SIGCONT")
+      return end(child, crash)
     })
     const start = Effect.suspend(() => {
       const server = spawn(pathOf(programs[kind]), [...command], { stdio: "ignore", ...as })
@@ -165,10 +158,9 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
       )
     })
     /** Also sends it to the processes that PostgreSQL starts for connections. */
-    const signal = (name: NodeJS.Signals, process = child) => {
-      if (process?.pid === undefined) return
-      process.kill(name)
-      const { stdout } = spawnSync("pgrep", ["-P", String(process.pid)], { encoding: "utf8" })
+    const signal = (name: NodeJS.Signals) => {
+      if (child?.kill(name) !== true) return
+      const { stdout } = spawnSync("pgrep", ["-P", String(child.pid)], { encoding: "utf8" })
       // One that has ended in the meantime does not matter.
       spawnSync("kill", ["-s", name.slice("SIG".length), ...stdout.split("\n").filter((line) => line !== "")])
     }
@@ -185,7 +177,7 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
     }
   })
 
-/** A file of SQLite. It has no server; another writer locks it in place of a pause. */
+/** A file of SQLite. It has no server; another writer locks it instead of a pause. */
 const file: Effect.Effect<Database, never, Scope.Scope> = Effect.gen(function*() {
   const url = `sqlite:${join(yield* newFolder, "tokens.sqlite")}`
   const writer = Context.get(yield* Effect.orDie(Layer.build(clientAt(url))), SqlClient.SqlClient)

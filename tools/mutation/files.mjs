@@ -89,7 +89,9 @@ export const slow = new RegExp([
 /** Why no test finds a survivor, by the first words of its line. */
 export const explanations = {
   "(run) => new TextDecoder": "text that has no number becomes a character that the search leaves out",
+  ": []": "a text among the places has none of the names",
   "/^(rediss?)": "without a scheme, no URL can be read",
+  "const json = Option": "the text in place of a missing body is not JSON either",
   "const isOld = acquisition.isRenewal": "at exactly 30 seconds, a renewal may count as either",
   "const rejections = state.rejected": "the property of ten minutes notices it, and is left out here",
   "now.wall < since.wall - lifetime.clock": "at exactly the tolerance, a token may count as either",

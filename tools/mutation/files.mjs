@@ -112,6 +112,7 @@ export const explanations = {
   "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
   "Math.abs(last.expiresAt": "a difference of exactly 2 seconds may count as either",
   "const works = { isOut: false }": "a missing isOut counts as false",
+  "encode: (value) => value": "the library only decodes a response",
   "export class AccessToken ": "the identifier of the schema is not part of the API",
   "extends Context.Tag(": "a key only has to be unique",
   "Math.min(Math.max(0": "a duration of Effect 3 is never negative",

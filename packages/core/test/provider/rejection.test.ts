@@ -77,7 +77,8 @@ describe("AccessTokenProvider, rejection", () => {
     times: fc.integer({ min: 1, max: 6 })
   }).map(({ bursts, times }) => Array.from({ length: times }, () => bursts).flat())
 
-  const everyMinute = Array.from({ length: 11 }, (): Burst => ({ calls: 6, pause: minute, asleep: 0, setBack: 0 }))
+  const everyMinute = (first: number) =>
+    [first, ...Array<number>(11).fill(6)].map((calls): Burst => ({ calls, pause: minute, asleep: 0, setBack: 0 }))
 
   /** The times of the token requests, by the clock that advanced further. */
   const tokenRequests = async (rhythm: ReadonlyArray<Burst>, { lifetime, recovers, rejects }: {
@@ -126,7 +127,7 @@ describe("AccessTokenProvider, rejection", () => {
           assert.isAtMost(most, 15)
           reached = Math.max(reached, most)
         }).beforeEach(nextTurn),
-        { numRuns: 1000, examples: [[everyMinute, true]] }
+        { numRuns: 1000, examples: [[everyMinute(6), true], [everyMinute(1), false]] }
       )
       assert.strictEqual(reached, 15, "control: a rhythm reaches the bound")
     },

@@ -127,6 +127,9 @@ export const explanations = {
   "if (found === null)": "the next line fails with the same error",
   "if (named.length === 0)": "a shortcut: without it each request is examined, with the same result",
   "if (request.url.startsWith": "a shortcut: the lines below have the same result",
+  "Predicate.isReadonlyRecord(parameters)":
+    "the test file throws as it declares its tests, which Stryker does not count",
+  "const script = (operation": "every caller gives a key",
   "Predicate.isReadonlyRecord(error)": "a string in the chain of causes has neither a code nor a message",
   "scope: Option.getOrElse": "the default of the schema is the same",
   "subtle.deriveKey(": "a key that can be exported encrypts the same"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import { Duration, Effect, Fiber, Option } from "effect"
+import { Clock, Duration, Effect, Fiber, Option } from "effect"
 import { aged, hour, minute, outage, providerTest, renewalTest, settle, timeline } from "../support/scriptedSource.js"
 import { token, valueOf } from "../support/scriptedSource.js"
 
@@ -69,7 +69,9 @@ describe("AccessTokenProvider, renewal", () => {
       // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
       for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
         virtual.jump(jump)
-        const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
+        // The provider's clock counts, whatever clock a caller has.
+        const elsewhere = Effect.withClock(Effect.uninterruptible(provider.get), Clock.make())
+        const waiting = [yield* callers(1), yield* callers(1, elsewhere)]
         yield* virtual.advance(half - 1)
         for (const caller of waiting) yield* got(caller, "waits")
         yield* virtual.advance(1)

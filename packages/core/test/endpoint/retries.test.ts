@@ -490,7 +490,8 @@ describe("the retries of TokenEndpoint", () => {
     )
 
     test("are not read again when the endpoint refuses the request for another reason", function*() {
-      for (const refused of [reply(400), reply(400, `{"error":"invalid_scope"}`), reply(403), reply(503)]) {
+      const codes = ["invalid_scope", "no_invalid_grant", "invalid_grants"].map((error) => JSON.stringify({ error }))
+      for (const refused of [reply(400), ...codes.map((body) => reply(400, body)), reply(403), reply(503)]) {
         const { reads, sent } = yield* rotating(["one", "two"], refused)
         deepStrictEqual([reads, [...new Set(sent)]], [1, ["one"]])
       }

@@ -229,18 +229,15 @@ export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
     const [holder, ...others] = yield* processes(program, 5)
     assert(holder !== undefined)
     const { tokenRequests, fail, settings } = yield* shop()
-    const brief = { ...settings, lease: "4 seconds" } as const
-    const [first] = yield* share(inThese([holder]), 1, store, brief)
-    const members = yield* share(inThese(others), 4, store, brief)
+    const [first] = yield* share(inThese([holder]), 1, store, { ...settings, lease: "1 second" })
+    const members = yield* share(inThese(others), 4, store, settings)
     assert(first !== undefined)
     yield* fail(Fault.hang())
     const killed = yield* Effect.fork(Effect.exit(first.get))
     yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
     yield* holder.kill
-    const from = performance.now()
+    // If they waited for more than the lease, this would reach the time limit of the test.
     const count = yield* tokens(members)
-    // The lease, two pauses between looks of half a second, and a second for a busy machine.
-    assert.isBelow(performance.now() - from, 6000)
     yield* warnedOf(members)
     return { tokens: count, requests: yield* tokenRequests, holder: (yield* Fiber.join(killed))._tag }
   })

@@ -45,7 +45,7 @@ describe("the checks detect a naive client that", () => {
       })
       const seen = yield* unhandled.pipe(
         Effect.repeat({ until: ({ length }) => length === 2, schedule: Schedule.spaced("10 millis") }),
-        Effect.timeout("5 seconds")
+        Effect.timeout("30 seconds")
       )
       assert.isDefined(seen)
       assert.sameMembers((yield* unhandled).map(String), [

@@ -100,7 +100,7 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
   ["entries end early", puts((entry, life) => [entry, life / 2]), "keeps an entry for its", "instead of \"one\""],
   [
     "entries end late",
-    puts((entry, life) => [entry, life * 60]),
+    puts((entry, life) => [entry, life * 600]),
     "removes an entry at the end",
     "even 3 seconds later"
   ],
@@ -155,7 +155,7 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
   ],
   ["leases are granted twice", leasesThat("are taken by several"), "grants a lease to only one of many", "50 of 50"],
   ["leases end early", leasesThat("end early"), "keeps an extended lease longer", "returned false instead of true"],
-  ["leases end late", leases((key, life) => [key, life * 60]), "ends a lease after its", "even 3 seconds later"],
+  ["leases end late", leases((key, life) => [key, life * 600]), "ends a lease after its", "even 3 seconds later"],
   ["extend changes nothing", leasesThat("ignore extend"), "keeps an extended lease longer", "instead of none"],
   ["extend revives a lease", leasesThat("revive"), "does not extend a lease that has ended", "even 3 seconds later"],
   ["release frees the next lease", leasesThat("free the next"), "cannot extend it or release the next", "lost"],

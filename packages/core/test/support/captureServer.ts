@@ -22,7 +22,7 @@ export interface CaptureServer {
   readonly openSockets: Effect.Effect<number>
   /** The number of connections so far. */
   readonly connections: Effect.Effect<number>
-  /** Waits until no socket is open. Fails after five seconds. */
+  /** Waits until no socket is open. Fails after half a minute. */
   readonly allClosed: Effect.Effect<void, string>
 }
 
@@ -68,7 +68,7 @@ export const make = (
       connections,
       allClosed: openSockets.pipe(
         Effect.filterOrFail((open) => open === 0, (open) => `${open} sockets are open`),
-        Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds"))),
+        Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("30 seconds"))),
         Effect.asVoid
       )
     }

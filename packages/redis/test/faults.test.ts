@@ -48,8 +48,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => 
     function*([, reason, fault, end, when]) {
       const redis = yield* redisServer()
       const storeUrl = reason === "WRONGPASS" ? redis.url.replace("//", `//${user}`) : redis.url
-      const limited = reason === "no response in time" && { storeTimeout: "3 seconds" } as const
-      const start = (settings: Settings) => inProcess(size, { ...settings, storeUrl, ...limited })
+      const start = (settings: Settings) => inProcess(size, { ...settings, storeUrl })
       yield* outage(start, { reason, when, fault: fault(redis), end: end(redis) })
     }
   )

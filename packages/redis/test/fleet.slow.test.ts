@@ -10,7 +10,7 @@ import { bundle } from "@store-api/testing/childProcess"
 import * as Fleet from "@store-api/testing/fleet"
 import { all, allSucceed, renewal, share, sharesOne, shop, tokens, warnedOf } from "@store-api/testing/fleet"
 import type * as Member from "@store-api/testing/member"
-import { until } from "@store-api/testing/network"
+import { inTime, onVirtualTime, until } from "@store-api/testing/network"
 import { cluster, documented, isLeftOut, type RedisServer, redisServer } from "@store-api/testing/redisServers"
 import { sentinel, single, type Topology, user } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
@@ -151,9 +151,9 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
         [servers.url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED"]
       ] as const
     ) {
-      const excluded = yield* inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
-      yield* tokens(excluded)
-      yield* warnedOf(excluded, reason)
+      const excluded = inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
+      const asked = Effect.tap(excluded, tokens)
+      yield* warnedOf(yield* onVirtualTime((virtual) => inTime(virtual, asked)), reason)
     }
   })
 

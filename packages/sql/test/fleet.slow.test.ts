@@ -31,7 +31,7 @@ describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
       Fleet.processes(program, 6)
     ])
     // Enough for a busy machine.
-    const brief = { ...settings, storeTimeout: "3 seconds", lease: "5 seconds" } as const
+    const brief = { ...settings, storeTimeout: "8 seconds", lease: "20 seconds" } as const
     const members = yield* Fleet.share(Fleet.inThese(fleet), 6, made, brief)
     yield* Fleet.all(members, ({ begin }) => begin(50))
     yield* Fleet.sharesOne(members, tokenRequests)

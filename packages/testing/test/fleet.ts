@@ -5,7 +5,7 @@ import { Emulator, Fault } from "@store-api/emulator"
 import { Clock, Effect, Fiber, Option, Redacted, type Scope } from "effect"
 import { bundle, type ChildProcess, start } from "./childProcess.js"
 import * as Member from "./member.js"
-import { onVirtualTime, proxyTo, until } from "./network.js"
+import { inTime, onVirtualTime, proxyTo, until } from "./network.js"
 
 export type Members = ReadonlyArray<Member.Member>
 
@@ -200,28 +200,29 @@ export const outage = (
   start: (settings: Member.Settings) => ReturnType<Start>,
   { end, fault, reason, when }: Outage
 ) =>
-  Effect.gen(function*() {
-    const { tokenRequests, settings } = yield* shop()
-    if (when !== undefined) yield* fault
-    const members = yield* start(settings)
-    const { length } = members
-    const isNotShared = Effect.map(
-      renewal(members, tokenRequests),
-      (renewed) => deepStrictEqual(renewed, { requests: length, tokens: length })
-    )
-    if (when === undefined) {
-      yield* connected(members)
-      yield* sharesOne(members, tokenRequests)
-      yield* fault
-    }
-    yield* isNotShared
-    yield* isNotShared
-    yield* warnedOf(members, reason)
-    yield* end
-    yield* connected(members)
-    yield* sharesOne(members, tokenRequests)
-    yield* warnedOf(members, reason)
-  })
+  onVirtualTime((virtual) =>
+    Effect.gen(function*() {
+      const { tokenRequests, settings } = yield* shop()
+      if (when !== undefined) yield* fault
+      const ofEndpoint = { attemptTimeout: "10 minutes", deadline: "10 minutes" } as const
+      const members = yield* start({ ...settings, ...ofEndpoint, storeTimeout: "3 seconds" })
+      const { length } = members
+      // A store that responds may take 3 seconds of real time. Nobody waits for one that does not.
+      const step = /^(no response in time|ECONNREFUSED|SQLITE_BUSY)$/.test(reason) ? 100 : 10
+      const isShared = inTime(virtual, Effect.zipRight(connected(members), sharesOne(members, tokenRequests)), 5)
+      const isNotShared = Effect.map(
+        inTime(virtual, renewal(members, tokenRequests), step),
+        (renewed) => deepStrictEqual(renewed, { requests: length, tokens: length })
+      )
+      if (when === undefined) yield* Effect.zipRight(isShared, fault)
+      yield* isNotShared
+      yield* isNotShared
+      yield* warnedOf(members, reason)
+      yield* end
+      yield* isShared
+      yield* warnedOf(members, reason)
+    })
+  )
 
 /** Of five processes, the one that acquires the token for all is killed. Returns what the others get. */
 export const holderIsKilled = (program: URL, store: { readonly url: string }) =>

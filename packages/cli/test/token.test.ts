@@ -70,11 +70,8 @@ describe("store-api token", () => {
     const { emulator, user } = yield* started
     const lines = ["token --force-refresh", "token --force-refresh", "token", "token --no-cache", "token"]
     // A run takes a token that is at most 10 milliseconds older than itself for its own.
-    const now = Date.now()
-    const [first, second, cached, apart, stillCached] = yield* Effect.forEach(
-      lines,
-      (line, index) => frozenAt(now + 1000 * index)(prints(user, line))
-    )
+    const runs = lines.map((line, index) => frozenAt(Date.now() + 1000 * index)(prints(user, line)))
+    const [first, second, cached, apart, stillCached] = yield* Effect.all(runs)
     assert.strictEqual(new Set([first, second, apart]).size, 3)
     deepStrictEqual([cached, stillCached], [second, second])
     assert.strictEqual(yield* tokenRequests(emulator), 3)

@@ -6,30 +6,24 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
-import { Clock, Effect, Exit, Fiber, Option, Record, Redacted, type Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Option, Record, Redacted } from "effect"
 import { askToken, callApi, demoBody, demoSecret, failing, formType, getToken, json, receive, send } from "./utils.js"
 import { tokenPath, until } from "./utils.js"
 
-interface Wire {
-  readonly text: string
-  readonly end: "Close" | "Reset" | "Silence"
-}
+type End = "Close" | "Reset" | "Silence"
 
 /**
  * Sends a token request on a plain socket. Returns the received bytes and the end of the connection. It is "Silence" if
  * nothing ends the connection for 250 ms after `isSilent`, which gets the bytes.
  */
-const requestOnSocket = (
-  url: string,
-  isSilent: (text: string) => Effect.Effect<boolean>
-): Effect.Effect<Wire, never, Scope.Scope> =>
+const requestOnSocket = (url: string, isSilent: (text: string) => Effect.Effect<boolean>) =>
   Effect.gen(function*() {
     const socket = yield* Effect.acquireRelease(
       Effect.sync(() => Net.connect(Number(new URL(url).port), "127.0.0.1")),
       (socket) => Effect.sync(() => socket.destroy())
     )
     let text = ""
-    const ended = Effect.async<Wire["end"]>((resume) => {
+    const ended = Effect.async<End>((resume) => {
       socket.on("data", (chunk: Buffer) => {
         text += chunk.toString("latin1")
       })
@@ -40,22 +34,19 @@ const requestOnSocket = (
           `Content-Length: ${demoBody.length}\r\n\r\n${demoBody}`
       )
     })
-    const silence = Effect.zipRight(
-      until(Effect.suspend(() => isSilent(text))),
-      Effect.delay(Effect.succeed("Silence" as const), "250 millis")
-    )
-    return { end: yield* Effect.race(ended, silence), text }
+    const silence = Effect.zipRight(until(Effect.suspend(() => isSilent(text))), Effect.sleep("250 millis"))
+    const end: End = yield* Effect.race(ended, Effect.as(silence, "Silence" as const))
+    return { end, text }
   })
 
-const observe = (fault: Fault.Fault, ending: Wire["end"] = "Close", sendsBytes = true) =>
+const observe = (fault: Fault.Fault, end: End = "Close", sends = true) =>
   Effect.gen(function*() {
     const emulator = yield* Emulator.make()
     yield* emulator.fail(fault)
-    const wire = yield* Effect.scoped(requestOnSocket(emulator.url, (text) =>
-      Effect.map(emulator.pendingFaults, ({ length }) =>
-        ending === "Silence" && length === 0 && sendsBytes === (text !== ""))))
-    yield* until(Effect.map(emulator.connections, (open) =>
-      open === 0))
+    const isSilent = (text: string) =>
+      Effect.map(emulator.pendingFaults, ({ length }) => end === "Silence" && length === 0 && sends === (text !== ""))
+    const wire = yield* Effect.scoped(requestOnSocket(emulator.url, isSilent))
+    yield* until(Effect.map(emulator.connections, (open) => open === 0))
     assert.lengthOf(yield* emulator.pendingFaults, 0)
     assert.strictEqual((yield* askToken(emulator.url)).status, 200, "the next request succeeds")
     return wire

@@ -11,8 +11,6 @@ import { Deferred, Effect } from "effect"
 import type { Order } from "./child/storeWorker.js"
 import { newFolder } from "./support/tokenFolder.js"
 
-const limit = 60_000
-
 /** Counts the token requests of each client. It does not respond to the first request of `client-silent`. */
 const tokenEndpoint = Effect.gen(function*() {
   const requests = new Map<string, number>()
@@ -54,7 +52,7 @@ describe("FileTokenStore between processes", () => {
     yield* tokens(others, { clientId, lease: 30_000 })
     const more = endpoint.requests(clientId) - 1
     assert.isTrue(more === 1 || more === 2, `${more} more`)
-  }, limit)
+  })
 })
 
 interface Outcome {
@@ -90,13 +88,13 @@ describe("a process that used the layer", () => {
     const { hasExited, output } = yield* run([(yield* startStore).url])
     assert.include(output, "authorization")
     assert.isTrue(hasExited)
-  }, limit)
+  })
 
   test.live("exits after an interrupted request, and after an interrupted handshake", function*() {
     const urls = [(yield* hanging).url, (yield* silent).url]
     const outcomes = yield* Effect.forEach(urls, (url) => run([url, "interrupted"]), { concurrency: 2 })
     deepStrictEqual(outcomes, urls.map(() => ({ output: "interrupted", hasExited: true })))
-  }, limit)
+  })
 
   test.live.runIf(canMakeCertificates)("adds ca to NODE_EXTRA_CA_CERTS", function*() {
     const [trusted, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]

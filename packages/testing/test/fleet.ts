@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Clock, Effect, Fiber, Option, Redacted, type Scope } from "effect"
+import { Clock, Effect, Fiber, Redacted, type Scope } from "effect"
 import { bundle, type ChildProcess, start } from "./childProcess.js"
 import * as Member from "./member.js"
 import { inTime, onVirtualTime, proxyTo, until } from "./network.js"
@@ -120,19 +120,16 @@ type Calling = (members: Members, isOver: Effect.Effect<boolean>) => Effect.Effe
 
 /** All members call at once, every so many milliseconds of virtual time. A round ends when none acquires a token. */
 const virtualTime = (every: number) => <A, E, R>(use: (calling: Calling) => Effect.Effect<A, E, R>) =>
-  onVirtualTime(({ advance }) =>
+  onVirtualTime((virtual) =>
     use((members, isOver) =>
       Effect.gen(function*() {
         const outcomes: Array<ReadonlyArray<string>> = []
         while (!(yield* isOver)) {
           const call = ({ call }: Member.Member) =>
             Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
-          const calling = yield* Effect.fork(all(members, call))
-          const isDone = Effect.zipRight(advance("10 millis"), Effect.map(Fiber.poll(calling), Option.isSome))
-          yield* until("all have called", isDone)
-          outcomes.push(yield* Fiber.join(calling))
-          yield* until("no acquisition is in flight", Effect.zipRight(advance("10 millis"), isIdle(members)))
-          yield* advance(every)
+          outcomes.push(yield* inTime(virtual, all(members, call), 10))
+          yield* inTime(virtual, until("no acquisition is in flight", isIdle(members)), 10)
+          yield* virtual.advance(every)
         }
         return outcomes
       })

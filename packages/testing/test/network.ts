@@ -38,10 +38,7 @@ export const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock
     return Effect.withClock(body(virtual), virtual.clock)
   })
 
-/**
- * Runs an effect to its end. The clock advances with the turns of the event loop, so that a pause of the machine is
- * short.
- */
+/** Runs an effect to its end. The clock advances with the turns of the event loop, which the machine may delay. */
 export const inTime = <A, E, R>(
   virtual: VirtualClock.VirtualClock,
   effect: Effect.Effect<A, E, R>,

@@ -139,12 +139,7 @@ describe("store-api call exits", () => {
   test.live.each<[Scenario.Name, line: string, code: number, sentence: string]>([
     ["api/401-once", "call /", 0, ""],
     ["api/401-once", "call / -d -", 1, "A body from a file or standard input can be sent only once, so the next run"],
-    [
-      "api/401-always",
-      "call /",
-      1,
-      "new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL belong"
-    ],
+    ["api/401-always", "call /", 1, "new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL"],
     ["api/missing-scope", "call /", 1, "another token would not help, because the client may not do this."],
     ["api/401-always", "call / -H Authorization:own", 1, "HTTP 401 Unauthorized.\n"]
   ])("after %s, %s with code %i, and says why no other token helped: %s", function*([name, line, code, sentence]) {

@@ -52,8 +52,9 @@ const launch = async () => {
   session = { sessionId }
   for (const domain of ["Page", "Runtime", "Log"]) await call(`${domain}.enable`)
   const close = async () => {
-    child.kill("SIGKILL")
-    await once(child, "exit")
+    // Not by a signal, after which its own children would still write to the profile.
+    session = {}
+    await Promise.all([once(child, "exit"), call("Browser.close")])
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
   }
   return { call, close, problems }

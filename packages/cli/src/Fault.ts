@@ -12,13 +12,13 @@ import * as Record from "effect/Record"
 /** The only table of exit codes. The help prints it. 1 and 4 are those of gh. */
 export const exitCodes = {
   done: { code: 0, text: "Done" },
-  httpError: { code: 1, text: "The API responded with an error (call)" },
+  httpError: { code: 1, text: "The API responded with an error or a redirect (call)" },
   usage: { code: 2, text: "The command line cannot be used" },
   configuration: { code: 3, text: "The settings cannot be used, or (check) the clock" },
   refused: { code: 4, text: "No token, and a later attempt will not help" },
   unavailable: { code: 5, text: "No token now; status: no valid token is cached" },
   noResponse: { code: 6, text: "The API did not respond" },
-  status: { code: 7, text: "The API responded with an error (call --fail, check)" },
+  status: { code: 7, text: "The same, by call --fail and check" },
   output: { code: 8, text: "The output cannot be written, or not to a terminal" },
   unexpected: { code: 70, text: "A bug in store-api" },
   notStarted: { code: 127, text: "The program of run cannot be started; else its own code" },

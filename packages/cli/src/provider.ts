@@ -157,11 +157,10 @@ const cooldownOf = (settings: Settings) => {
 /** The endpoint has just issued a token. */
 export const endCooldown = (settings: Settings) => cooldownOf(settings).end
 
-/** A run without a valid token waits at most 5 seconds, unless the endpoint refused the request. */
+/** A run without a token waits at most 5 seconds, unless the endpoint refused the credentials or limits the rate. */
 const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
   if (Option.isNone(error)) return isRenewal ? from + pause : from
-  const isRefused = error.value._tag === "TokenRefusedError" &&
-    (error.value.status === 401 || error.value.reason === "InvalidClient" || error.value.reason === "RateLimited")
+  const isRefused = "reason" in error.value && ["InvalidClient", "RateLimited"].includes(error.value.reason)
   const retryAt = Option.match(error.value.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
   return Math.max(
     from + (isRenewal || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),
@@ -201,6 +200,16 @@ const isSame = (one: AccessToken, other: AccessToken) => Equal.equals(one.value,
 /** Headers, body and query may hold secrets. */
 export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): string =>
   `${method} ${url.replace(/\?.*/s, "")}`
+
+/** The rest of a URL may repeat the request. */
+export const originOf = (location: string | undefined): string | undefined =>
+  location !== undefined && URL.canParse(location) && /^https?:$/.test(new URL(location).protocol)
+    ? new URL(location).origin
+    : undefined
+
+/** `call` and `check` say what to do about a redirect of the API. */
+export const redirectRemedy = ({ nameOf }: Settings): string =>
+  `Set ${nameOf("apiUrl")} to the API: the token follows no redirect.`
 
 /** Reports a request with its outcome, also one that a time limit interrupts. */
 const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: HttpClientRequest.HttpClientRequest) =>

@@ -127,7 +127,7 @@ describe("completion", () => {
     const completed = (...words: ReadonlyArray<string>) =>
       Effect.map(rows(...words), (rows) => rows.map((row) => row.replace(/\t.*/, "")))
     assert.include(yield* rows(""), "token\tPrint an access token for another program")
-    assert.include(yield* rows("call", "-"), "--fail\tExit with code 7 for a status of 400 or more")
+    assert.include(yield* rows("call", "-"), "--fail\tExit with code 7 for a status of 300 or more")
     assert.match((yield* rows("emulator", "--scenario", ""))[0] ?? "", /^[\w/-]+\t.+/)
     for (const [words, offers] of offered) deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
     assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])

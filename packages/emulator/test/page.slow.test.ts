@@ -143,7 +143,8 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
       const code = { key, windowsVirtualKeyCode: key === "Tab" ? 9 : 13, text: key === "Tab" ? "" : "\r" }
       for (const type of ["keyDown", "keyUp"]) yield* perform("Input.dispatchKeyEvent", { type, ...code })
     }
-    yield* shows("document.querySelector('.row.revoked')")
+    const bar = "document.querySelector('.row.revoked .bar')?.style"
+    yield* shows(`parseFloat(${bar}.left) + parseFloat(${bar}.width) < 75.1`)
     assert.strictEqual((yield* callApi(url, token)).status, 401)
     yield* shows("requests.innerText.includes('was revoked')")
 

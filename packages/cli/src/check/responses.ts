@@ -16,7 +16,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { type Fault, type LibraryError, listed } from "../Fault.js"
 import { inWords } from "../output.js"
-import { layerHttp } from "../provider.js"
+import { layerHttp, originOf, redirectRemedy } from "../provider.js"
 import type { Settings } from "../settings.js"
 import { Failed, failed, inTime, type Result, tlsRemedy } from "./connection.js"
 
@@ -98,12 +98,6 @@ const seenIn = ({ headers, status }: HttpClientResponse.HttpClientResponse, now:
 
 const isHtml = (contentType: string | undefined): boolean =>
   /^\s*(text\/html|application\/xhtml)/i.test(contentType ?? "")
-
-/** The rest of a URL may repeat the request. */
-const originOf = (location: string | undefined): string | undefined =>
-  location !== undefined && URL.canParse(location) && /^https?:$/.test(new URL(location).protocol)
-    ? new URL(location).origin
-    : undefined
 
 /** The problem. The remedy is the sentence of the other commands, unless the response says more than the error. */
 const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings): Failed => {
@@ -193,10 +187,10 @@ const noResponse = (detail: string, { nameOf }: Settings, remedy?: string) =>
 
 const ofApi = (
   { headers, status }: HttpClientResponse.HttpClientResponse,
-  { nameOf }: Settings,
+  settings: Settings,
   isKept: boolean
 ): Effect.Effect<Result, Failed> => {
-  const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
+  const [apiUrl, authUrl] = [settings.nameOf("apiUrl"), settings.nameOf("authUrl")]
   const denied = "The token is valid, but not for this. Ask for this API to be added to what the client may do."
   const remedies: Readonly<Record<number, string>> = {
     401: isKept
@@ -207,7 +201,7 @@ const ofApi = (
     429: "Wait: the client has called too often."
   }
   if (status >= 300 && status < 400) {
-    return failed("status", `it was redirected (${status})`, `Set ${apiUrl} to the API: the token follows no redirect.`)
+    return failed("status", `it was redirected (${status})`, redirectRemedy(settings))
   }
   if (status >= 400) {
     const remedy = status >= 500 ? "Try again later: the API does not work." : "Check the path and its query."

@@ -18,7 +18,7 @@ import { configuration, type Fault, httpError, noResponse, status, systemCode, u
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
-import { make as makeProvider, nameOf } from "../provider.js"
+import { make as makeProvider, nameOf, originOf, redirectRemedy } from "../provider.js"
 import { read, type Settings } from "../settings.js"
 
 type Given = flags.Values<typeof flags.call>
@@ -50,11 +50,14 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     const response = yield* client.execute(request)
     const isTerminal = (yield* Host).process.stdout.isTTY === true
     if (given.include) yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
-    const why = response.status !== 401 || given.header.some((header) => /^authorization:/i.test(header))
-      ? ""
+    const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
+    const why = response.status !== 401
+      ? redirection(response, settings)
+      : hasOwn
+      ? "."
       : whyRejected(rejections, settings)
-    const problem = `HTTP ${statusLine(response)}.${why}`
-    const isError = response.status >= 400
+    const problem = `HTTP ${statusLine(response)}${why}`
+    const isError = response.status >= 300
     yield* Effect.tapError(
       given.output === undefined ? printBody(response, isTerminal) : saveBody(response, given.output),
       () => isError ? output.problem(problem) : Effect.void
@@ -125,18 +128,24 @@ const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClie
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
   [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
 
+/** The end of the sentence, and where a redirect leads. */
+const redirection = ({ headers, status }: HttpClientResponse.HttpClientResponse, settings: Settings): string => {
+  const origin = originOf(headers["location"])
+  return status >= 400 || origin === undefined ? "." : ` to ${origin}. ${redirectRemedy(settings)}`
+}
+
 /** Why the API's 401 stands: by the rejections of the run, of which the client makes at most two. */
 const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
   const [keptUntil] = rejections
   const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
-  if (rejections.length === 0) return " The API says that another token would not help: the client may not do this."
+  if (rejections.length === 0) return ". The API says that another token would not help: the client may not do this."
   if (keptUntil !== undefined) {
     const after = DateTime.formatIso(DateTime.unsafeMake(keptUntil))
-    return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
+    return `. The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
   }
   return rejections.length === 1
-    ? " The token is replaced in the next run: a body from a file or standard input can be sent only once."
-    : ` A new token was rejected too: check that ${addresses} are of the same environment.`
+    ? ". The token is replaced in the next run: a body from a file or standard input can be sent only once."
+    : `. A new token was rejected too: check that ${addresses} are of the same environment.`
 }
 
 const head = (response: HttpClientResponse.HttpClientResponse): string => {

@@ -14,7 +14,7 @@ import * as Scenario from "../Scenario.js"
 import type { FaultQueue } from "./faultQueue.js"
 import { page } from "./page.js"
 import { readBody, type Request } from "./request.js"
-import type { RequestLog } from "./requestLog.js"
+import type { FailedConnection, RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
@@ -103,9 +103,9 @@ const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(a
 
 const time = (at: DateTime.Utc) => DateTime.formatIso(at).slice(11, 19)
 
-const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revoked }: IssuedToken) => {
+const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
   const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
-  return `#${id} ${clientId} ${revoked ? "revoked" : `${state} ${time(expiresAt)}`}`
+  return `#${id} ${clientId} ${Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`}`
 }
 
 /** The part of a request that is shown: no secret, and of its token only the number. */
@@ -126,11 +126,20 @@ export const requestLine = (request: RecordedRequest): string => {
   return `${time(endedAt)} ← ${subject} ${outcome} ${durationOf(startedAt, endedAt)} ms${suffix}${because}`
 }
 
+/** A line of the log: the start of a connection that met a fault, or its end. */
+export const connectionLine = ({ endedAt, reason, startedAt }: FailedConnection): string =>
+  Option.match(endedAt, {
+    onNone: () => `${time(startedAt)} → connection: ${reason}`,
+    onSome: (at) => `${time(at)} ← connection closed after ${durationOf(startedAt, at)} ms: ${reason}`
+  })
+
 /** The line as one JSON object. */
-export const requestJson = (request: RecordedRequest): string => {
-  const { endedAt, startedAt, url, ...rest } = shown(request)
+export const lineJson = (line: RecordedRequest | FailedConnection): string => {
+  const { endedAt, startedAt, ...rest } = "id" in line
+    ? { ...shown(line), url: withoutQuery(line.url) }
+    : { ...line, endedAt: Option.getOrNull(line.endedAt) }
   const [event, duration] = endedAt === null ? ["start", null] : ["end", durationOf(startedAt, endedAt)]
-  return JSON.stringify({ event, ...rest, url: withoutQuery(url), startedAt, endedAt, duration })
+  return JSON.stringify({ event, ...rest, startedAt, endedAt, duration })
 }
 
 const withoutQuery = (url: string) => url.replace(/[?].*$/s, "?…")
@@ -141,7 +150,10 @@ const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(D
 const stateOf = ({ faults, log, tokens }: Parts) =>
   Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
     JSON.stringify({
-      tokens: tokens.map(({ scope: _, value: __, ...token }) => token),
+      tokens: tokens.map(({ scope: _, value: __, revokedAt, ...token }) => ({
+        ...token,
+        revokedAt: Option.getOrNull(revokedAt)
+      })),
       requests: requests.map(shown),
       faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
     }))

@@ -24,7 +24,7 @@ export const make = (
 
   const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) => DateTime.lessThanOrEqualTo(expiresAt, now)
 
-  const isValid = (token: IssuedToken, now: DateTime.Utc) => !token.revoked && !isExpired(token, now)
+  const isValid = (token: IssuedToken, now: DateTime.Utc) => Option.isNone(token.revokedAt) && !isExpired(token, now)
 
   const add = (clientId: string, scope: string, now: DateTime.Utc) => {
     const hourAgo = DateTime.subtract(now, { hours: 1 })
@@ -35,7 +35,7 @@ export const make = (
     // 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`.
     const value = randomBytes(32).toString("base64")
     const times = { issuedAt: now, expiresAt: DateTime.addDuration(now, tokenLife) }
-    const token = { id: ++lastId, value: Redacted.make(value), clientId, scope, ...times, revoked: false }
+    const token = { id: ++lastId, value: Redacted.make(value), clientId, scope, ...times, revokedAt: Option.none() }
     issued.set(value, token)
     return token
   }
@@ -62,7 +62,7 @@ export const make = (
       Effect.flatMap(DateTime.now, (now) => {
         const token = issued.get(value)
         if (token === undefined) return Effect.fail("is unknown")
-        if (token.revoked) return Effect.fail("was revoked")
+        if (Option.isSome(token.revokedAt)) return Effect.fail("was revoked")
         return isExpired(token, now) ? Effect.fail("expired") : Effect.succeed(token)
       }),
     /** Revokes one token, by its value or id, or all. Returns the number of those that were valid. */
@@ -72,7 +72,7 @@ export const make = (
         const valid = [...issued].filter(([value, token]) =>
           isValid(token, now) && (wanted === undefined || [value, token.id].includes(wanted))
         )
-        for (const [value, token] of valid) issued.set(value, { ...token, revoked: true })
+        for (const [value, token] of valid) issued.set(value, { ...token, revokedAt: Option.some(now) })
         return valid.length
       }).pipe(Effect.tap(changed)),
     all: Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()]),

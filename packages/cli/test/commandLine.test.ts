@@ -85,6 +85,9 @@ describe("help", () => {
       assert.isTrue(lines[0]?.startsWith(`Usage: store-api ${command} `))
       assert.lengthOf(lines.filter((line) => line.startsWith("  $ store-api ")), 2)
       assert.isAtMost(widest(lines), 80)
+      // zsh and fish would look for files.
+      const examples = lines.filter((line) => line.startsWith("  $ ")).join(" ")
+      assert.notMatch(examples.replace(/'[^']*'/g, ""), /[?*[\]^#()]/)
       const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
       for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
       assert.isFalse(hasColours(help))

@@ -316,14 +316,14 @@ describe("runs at different times", () => {
     const { emulator, user } = yield* startedWith({}, retryAfter(900))
     const momentIn = (stderr: string) => Date.parse(/Retry after (.*Z)/.exec(stderr)?.[1] ?? "")
     const first = yield* refuses(user, "token", 5, /^store-api: The token endpoint .*429.* Retry after \d{4}-.*Z\.\n$/)
-    const sentence = /^store-api: The last token request failed; the next is sent after \d{4}-.*Z, .*\n.*429/
+    const sentence = /^store-api: The last token request failed. The next one is sent after \d{4}-.*Z, .*\n.*429/
     for (const line of ["token", "call /orders", "token"]) {
       const later = yield* refuses(user, line, 5, sentence)
       // The moment is the end of the Retry-After, whichever run names it.
       assert.approximately(momentIn(later), momentIn(first), 1500)
     }
     const { screen } = yield* onTerminal(user, ["token"], { columns: 300 })
-    assert.match(screen, /the next is sent in 1[45] min \d+ s, or [^]* Retry in 1[45] min \d+ s\./)
+    assert.match(screen, /The next one is sent in 1[45] min \d+ s, or [^]* Retry in 1[45] min \d+ s\./)
     assert.strictEqual(yield* tokenRequests(emulator), 1)
     const others = [withEnv(user, wrongSecret), withEnv(user, { STORE_API_CLIENT_ID: "another" })]
     for (const other of others) yield* refuses(other, "token", 5, /^store-api: The token endpoint/)

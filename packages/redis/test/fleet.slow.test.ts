@@ -101,7 +101,7 @@ const acquisition = (
     assert.isAtMost(count, requests)
     allSucceed(yield* all(members, ({ end }) => end))
     yield* warnedOf(members)
-    // A member with the older of two tokens accepts the other one in place of a new one.
+    // A member with the older of two tokens accepts the other one instead of a new one.
     assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
     return requests
   })

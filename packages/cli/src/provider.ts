@@ -39,8 +39,7 @@ export const make = (settings: Settings, caching: Caching) =>
     // Clocks round, so `acquiredAt` of a new token may be a few milliseconds before the start.
     const startedAt = (yield* Clock.currentTimeMillis) - 10
     const http = yield* Layer.build(layerHttp(settings))
-    const options = { ...settings, credentials: Effect.succeed(settings.credentials) }
-    const endpoint = yield* Effect.provide(TokenEndpoint.make(options), http)
+    const endpoint = yield* Effect.provide(TokenEndpoint.make(settings), http)
     const source = caching["no-cache"]
       ? { ...endpoint, dropRejected: () => Effect.succeed(undefined) }
       : yield* cachedSource(settings, endpoint, caching["force-refresh"])
@@ -131,7 +130,7 @@ const pauseJson = Schema.parseJson(Pause)
 
 /** What a run leaves for the next ones. The key reveals neither client nor endpoint, and changes with the secret. */
 const remembered = (settings: Settings, kind: "cooldown" | "rejections") => {
-  const { authUrl, credentials: { clientId, clientSecret }, store } = settings
+  const { authUrl, client: { clientId, clientSecret }, store } = settings
   const text = JSON.stringify([kind, authUrl, clientId])
   const key = createHmac("sha256", Redacted.value(clientSecret)).update(text).digest("hex")
   // A folder that does not respond counts as empty, although a write cannot be interrupted.

@@ -3,37 +3,19 @@ import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Terminal from "@effect/platform/Terminal"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
-import type { Service as TokenStore } from "@store-api/core/TokenStore"
+import { make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { configuration, type Fault, fromLibrary, type LibraryError, listed, usage } from "./Fault.js"
+import { configuration, type Fault, fromLibrary, listed, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
 import { Host, isAttended } from "./Host.js"
 import { write } from "./output.js"
 import { type Found, read as readVariables, sources, type Variables } from "./variables.js"
 
-export interface Settings {
-  readonly authUrl: string
-  readonly apiUrl: string | undefined
-  readonly credentials: ClientCredentials
-  readonly cacheDir: string | undefined
-  /** The cache, and its folder. */
-  readonly folder: string
-  readonly store: TokenStore
-  readonly allowInsecure: boolean
-  readonly verbose: boolean
-  readonly profile: string | undefined
-  /** The flag or the variable of each setting. */
-  readonly nameOf: (option: keyof typeof sources) => string
-  /** Errors of the library, with these names. */
-  readonly explain: (error: LibraryError) => Fault
-  /** Where the settings were found, for people. */
-  readonly origins: string
-}
+export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
 
 /**
  * Reads all that a token needs. `api`: whether the command needs the API's URL, can use it, or ignores it. `asks`:
@@ -43,7 +25,7 @@ export const read = (
   given: flags.Values<typeof flags.common>,
   api: "required" | "optional" | "ignored" = "ignored",
   asks = false
-): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
+) =>
   Effect.gen(function*() {
     const needsApi = api === "required"
     const known = yield* readVariables(given, !asks)
@@ -66,9 +48,9 @@ export const read = (
     if (authUrl === undefined || clientId === undefined || secret === undefined || (needsApi && apiUrl === undefined)) {
       const needed = { authUrl, clientId, ...(needsApi && { apiUrl }), clientSecret: secret }
       const missing = Object.entries(needed).filter(([, found]) =>
-        found === undefined
-      )
-      return yield* isMissing(missing.map(([option]) => sources[option as keyof typeof needed]), known, asks)
+        !found
+      ).map(([option]) => option)
+      return yield* isMissing(missing.map((option) => sources[option as keyof typeof needed]), known, asks)
     }
     const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
@@ -79,19 +61,25 @@ export const read = (
     const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
     const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
     const clientSecret = yield* secret.read
+    const client = yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain)
     const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : host.pathOf(cacheDir.value)
     return {
       authUrl: authUrl.value,
       apiUrl: apiUrl?.value,
-      credentials: yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain),
+      client,
+      credentials: Effect.succeed(client),
       cacheDir: cacheDir?.value,
+      /** That of the cache. */
       folder,
       store: yield* Effect.provide(FileTokenStore.make({ folder }), NodePath.layer),
       allowInsecure: given["allow-insecure"],
       verbose: given.verbose,
       profile: known.profile,
-      nameOf: (option) => found[option]?.name ?? sources[option].variable,
+      /** The flag or the variable of a setting. */
+      nameOf: (option: keyof typeof sources) => found[option]?.name ?? sources[option].variable,
+      /** Errors of the library, with these names. */
       explain,
+      /** Where the settings were found, for people. */
       origins: originsOf([authUrl, clientId, apiUrl, secret])
     }
   })

@@ -298,10 +298,17 @@ describe("runs at different times", () => {
   test("a cooldown is ignored if the store does not respond", function*() {
     yield* TestClock.setTime(Date.now())
     const emulator = yield* Emulator.make()
-    const credentials = yield* ClientCredentials.make(Emulator.demoClient)
+    const client = yield* ClientCredentials.make(Emulator.demoClient)
+    const credentials = Effect.succeed(client)
     const hangs = () => Effect.uninterruptible(Effect.never)
     const store = { get: hangs, put: hangs, remove: hangs, lease: hangs }
-    const settings = { authUrl: emulator.url, credentials, store, explain: fromLibrary({}) } as unknown as Settings
+    const settings = {
+      authUrl: emulator.url,
+      client,
+      credentials,
+      store,
+      explain: fromLibrary({})
+    } as unknown as Settings
     const running = yield* Effect.fork(Effect.scoped(
       Effect.flatMap(make(settings, { "force-refresh": false, "no-cache": false }), ({ provider }) => provider.get)
     ))

@@ -37,7 +37,7 @@ const brokenOff = "a response that broke off"
 
 /** Checks that the library accepts these settings and the proxy of the environment. Sends nothing. */
 export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
-  TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials) }).pipe(
+  TokenEndpoint.make(settings).pipe(
     Effect.zipRight(
       settings.apiUrl === undefined ? Effect.void : AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl })
     ),
@@ -53,8 +53,7 @@ export const tokenRequest = ({ authUrl }: Settings): string =>
 export const requestToken = (settings: Settings, attempts: Attempts) =>
   Effect.gen(function*() {
     const http = yield* Layer.build(Layer.provide(recording(attempts), layerHttp(settings)))
-    const options = { ...settings, credentials: Effect.succeed(settings.credentials), deadline: "10 seconds" } as const
-    const endpoint = yield* Effect.provide(TokenEndpoint.make(options), http)
+    const endpoint = yield* Effect.provide(TokenEndpoint.make({ ...settings, deadline: "10 seconds" }), http)
     const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, endpoint)
     return { provider, token: yield* provider.get }
   }).pipe(
@@ -93,7 +92,7 @@ const ofToken = (error: LibraryError, last: HttpClientResponse | undefined, sett
     const expected = last === undefined ? "HTTP" : "complete"
     if (error.reason !== "Redirect") return because(`there was no ${expected} response (${error.reason})`)
     const target = originOf(last?.headers["location"])
-    const isShown = target?.includes(Redacted.value(settings.credentials.clientSecret)) === false
+    const isShown = target?.includes(Redacted.value(settings.client.clientSecret)) === false
     return because(`it was redirected${isShown ? ` to ${target}` : ""}`)
   }
   const authUrl = settings.nameOf("authUrl")

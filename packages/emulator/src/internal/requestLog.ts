@@ -29,14 +29,8 @@ export interface ObserverService {
   readonly onTokens?: ((tokens: ReadonlyArray<IssuedToken>) => Effect.Effect<void>) | undefined
 }
 
-/** A connection that met a fault. */
-export interface FailedConnection {
-  readonly startedAt: DateTime.Utc
-  /** None until it has ended. */
-  readonly endedAt: Option.Option<DateTime.Utc>
-  /** As that of a request. */
-  readonly reason: string
-}
+/** A connection that met a fault. It has neither a response nor a token. */
+export type FailedConnection = Pick<RecordedRequest, "startedAt" | "endedAt" | "status" | "token" | "reason">
 
 type Update = (change: Partial<RecordedRequest>) => void
 
@@ -125,17 +119,15 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   /** Reports the fault of a connection, and the end of the connection. */
   const connection = (socket: Socket, fault: Fault) =>
     Effect.gen(function*() {
-      const reason = nameOfFault(fault)
-      const report = (startedAt: DateTime.Utc, endedAt?: DateTime.Utc) =>
-        observer.onConnection?.({ startedAt, endedAt: Option.fromNullable(endedAt), reason }) ?? Effect.void
-      const startedAt = yield* DateTime.now
-      yield* report(startedAt)
+      const report = observer.onConnection ?? (() => Effect.void)
+      const start = { startedAt: yield* DateTime.now, status: Option.none(), token: Option.none() }
+      const failed = { ...start, reason: Option.some(nameOfFault(fault)), endedAt: Option.none() }
+      yield* report(failed)
       yield* Effect.async<void>((resume) => {
-        const end = () => resume(Effect.void)
-        if (socket.closed) end()
-        else socket.once("close", end)
+        if (socket.closed) resume(Effect.void)
+        else socket.once("close", () => resume(Effect.void))
       })
-      yield* report(startedAt, yield* DateTime.now)
+      yield* report({ ...failed, endedAt: Option.some(yield* DateTime.now) })
     })
 
   return {

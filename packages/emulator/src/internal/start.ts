@@ -19,7 +19,7 @@ import * as Scenario from "../Scenario.js"
 import { problemOfName } from "./faultQueue.js"
 import type { Flags } from "./flags.js"
 import { unusable } from "./settings.js"
-import { connectionLine, lineJson, prefix, requestLine } from "./steering.js"
+import { logJson, logLine, prefix } from "./steering.js"
 
 export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
   Effect.gen(function*() {
@@ -143,16 +143,12 @@ const save = (path: string, tokens: ReadonlyArray<IssuedToken>) =>
 /** A process that runs for days keeps few requests, without their bodies. */
 const observerOf = ({ log = "text", state }: Flags) => {
   if (log !== "text" && log !== "json") return Effect.fail(unusable("--log", "must be text or json"))
-  const print = <A extends Parameters<typeof lineJson>[0]>(line: (entry: A) => string) => (entry: A) =>
-    Console.log(log === "json" ? lineJson(entry) : line(entry))
+  const print = (entry: Parameters<typeof logLine>[0]) => Console.log((log === "json" ? logJson : logLine)(entry))
   const onTokens = state === undefined
     ? undefined
     : (tokens: ReadonlyArray<IssuedToken>) =>
       Effect.catchAll(save(state, tokens), ({ message }) => Console.error(message))
-  const onRequest = print(requestLine)
-  return Effect.succeed({
-    ...{ keep: 200, onStart: onRequest, onEnd: onRequest, onConnection: print(connectionLine), onTokens }
-  })
+  return Effect.succeed({ keep: 200, onStart: print, onEnd: print, onConnection: print, onTokens })
 }
 
 /** Where other Node processes read the certificate. */

@@ -94,7 +94,7 @@ const actions = {
     const revoked = tokens.revoke(id === "" ? undefined : Number(id))
     return Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
   },
-  requests: ({ log }) => Effect.map(log.all, (all) => lines(all, requestLine, "No request has arrived.")),
+  requests: ({ log }) => Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
     Effect.zipWith(tokens.all, DateTime.now, (all, now) => lines(all, tokenLine(now), "No token was issued."))
 } satisfies Record<string, Action>
@@ -108,41 +108,35 @@ const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }
   return `#${id} ${clientId} ${Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`}`
 }
 
-/** The part of a request that is shown: no secret, and of its token only the number. */
-const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: RecordedRequest) => ({
+/** What the log has lines about. */
+type Entry = FailedConnection & Partial<RecordedRequest>
+
+/** The part that is shown: no secret, and of its token only the number. */
+const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: Entry) => ({
   ...{ id, method, url, startedAt, endedAt: Option.getOrNull(endedAt), status: Option.getOrNull(status) },
   reason: Option.getOrNull(reason),
   token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt })))
 })
 
-/** A line of the log, without the query: the start of a request, or its end. */
-export const requestLine = (request: RecordedRequest): string => {
-  const { endedAt, id, method, reason, startedAt, status, token, url } = shown(request)
-  const subject = `${id} ${method} ${withoutQuery(url)}`
+/** A line of the log, without the query: the start of a request or of a connection that met a fault, or its end. */
+export const logLine = (entry: Entry): string => {
+  const { endedAt, id, method, reason, startedAt, status, token, url } = shown(entry)
+  const subject = id === undefined ? "connection" : [id, method, withoutQuery(url)].join(" ")
   const suffix = token === null ? "" : `, token #${token.id} until ${time(token.expiresAt)}`
-  if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}`
-  const outcome = status === null ? "no response after" : `${status} in`
   const because = reason === null ? "" : `: ${reason}`
+  if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}${because}`
+  const outcome = status === null ? "no response after" : `${status} in`
   return `${time(endedAt)} ← ${subject} ${outcome} ${durationOf(startedAt, endedAt)} ms${suffix}${because}`
 }
 
-/** A line of the log: the start of a connection that met a fault, or its end. */
-export const connectionLine = ({ endedAt, reason, startedAt }: FailedConnection): string =>
-  Option.match(endedAt, {
-    onNone: () => `${time(startedAt)} → connection: ${reason}`,
-    onSome: (at) => `${time(at)} ← connection closed after ${durationOf(startedAt, at)} ms: ${reason}`
-  })
-
 /** The line as one JSON object. */
-export const lineJson = (line: RecordedRequest | FailedConnection): string => {
-  const { endedAt, startedAt, ...rest } = "id" in line
-    ? { ...shown(line), url: withoutQuery(line.url) }
-    : { ...line, endedAt: Option.getOrNull(line.endedAt) }
+export const logJson = (entry: Entry): string => {
+  const { endedAt, startedAt, url, ...rest } = shown(entry)
   const [event, duration] = endedAt === null ? ["start", null] : ["end", durationOf(startedAt, endedAt)]
-  return JSON.stringify({ event, ...rest, startedAt, endedAt, duration })
+  return JSON.stringify({ event, ...rest, url: withoutQuery(url), startedAt, endedAt, duration })
 }
 
-const withoutQuery = (url: string) => url.replace(/[?].*$/s, "?…")
+const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
 
 const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(DateTime.distanceDuration(from, to))
 

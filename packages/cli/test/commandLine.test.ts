@@ -26,10 +26,7 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ["call", "Missing required argument 'path'. See store-api call --help."],
   ["call /orders /more", "Too many arguments for 'call'. Expected 1 argument but got 2. See store-api call --help."],
   ["call /orders --timeout soon", "--timeout must be a time such as 500ms, 30s or 2m."],
-  [
-    "call /orders#first",
-    "The path must not contain a #, which starts a fragment. If it is part of the path, write %23."
-  ],
+  ["call /#", "The path must not contain a #, which starts a fragment. If it is part of the path, write %23."],
   ["check /#", "The path must not contain a #, which starts a fragment. If it is part of the path, write %23."],
   ["--profile books emulator", "--profile is not a flag of emulator. See store-api emulator --help."],
   ["run", "Missing required argument 'command'. See store-api run --help."],

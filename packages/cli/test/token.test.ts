@@ -56,9 +56,8 @@ describe("store-api token", () => {
     const header = yield* prints(user, "token --format header")
     const token = yield* lastToken(emulator)
     assert.strictEqual(header, `Authorization: Bearer ${token}\n`)
-    const { access_token, expires_at, expires_in, scope, token_type } = parsed(
-      yield* prints(user, "token --format json")
-    )
+    const json = parsed(yield* prints(user, "token --format json"))
+    const { access_token, expires_at, expires_in, scope, token_type } = json
     deepStrictEqual([access_token, token_type, scope], [token, "Bearer", ""])
     assert.isTrue(Number(expires_in) > 3500 && Number(expires_in) < 3600)
     assert.approximately(Date.parse(String(expires_at)), Date.now() + Number(expires_in) * 1000, 30_000)

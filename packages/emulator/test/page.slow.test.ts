@@ -60,10 +60,7 @@ const launch = async () => {
 }
 
 const browse = Effect.gen(function*() {
-  const { call, problems } = yield* Effect.acquireRelease(
-    Effect.promise(launch),
-    ({ close }) => Effect.promise(close)
-  )
+  const { call, problems } = yield* Effect.acquireRelease(Effect.promise(launch), ({ close }) => Effect.promise(close))
   const perform = (method: string, params?: Fields) => Effect.promise(() => call(method, params))
   /** The value of an expression, which may be a promise. */
   const value = (expression: string) =>

@@ -150,9 +150,7 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
     return yield* ofApi(response, settings, isKept)
   }).pipe(
     Effect.scoped,
-    Effect.provide(
-      Layer.merge(Layer.succeed(AccessTokenProvider.AccessTokenProvider, provider), layerHttp(settings))
-    ),
+    Effect.provide(Layer.merge(Layer.succeed(AccessTokenProvider.AccessTokenProvider, provider), layerHttp(settings))),
     (call) => inTime(call, () => noResponse("there was no response in time", settings)),
     Effect.catchAll((error) => {
       if (error._tag === "Failed") return error
@@ -173,11 +171,7 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
 const noResponse = (detail: string, { nameOf }: Settings, remedy?: string) =>
   failed("noResponse", detail, remedy ?? `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
 
-const ofApi = (
-  response: HttpClientResponse,
-  settings: Settings,
-  isKept: boolean
-): Effect.Effect<Result, Failed> => {
+const ofApi = (response: HttpClientResponse, settings: Settings, isKept: boolean): Effect.Effect<Result, Failed> => {
   const { status } = response
   const [apiUrl, authUrl] = [settings.nameOf("apiUrl"), settings.nameOf("authUrl")]
   const denied = "The token is valid, but not for this. Ask for this client to be given access."

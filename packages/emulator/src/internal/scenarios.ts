@@ -243,8 +243,5 @@ export const scenarios = {
   ...group("api/redirect-", notForwarded, redirectsTo("elsewhere", onApi)),
   "api/redirect-to-http": overTls(notForwarded, Fault.redirect(302, "elsewhere", onApi)),
   "api/pointed-elsewhere": scenario("UntrustedOriginError, nothing is sent", []),
-  "api/only-literal-bearer": scenario(
-    "the literal Bearer, with any token_type",
-    Fault.fields({ token_type: "bearer" })
-  )
+  "api/only-literal-bearer": scenario("the literal Bearer, with any token_type", Fault.fields({ token_type: "bearer" }))
 }

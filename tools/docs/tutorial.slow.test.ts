@@ -21,7 +21,7 @@ const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production
 /** The emulator's terminal in the text: token requests and requests for orders, for each run of main.ts and many.ts. */
 const shown = new Map([
   ["docs/tutorial/1-first-call.md", [[1, 1], [1, 0], [0, 0], [0, 0], [1, 0], [1, 100]]],
-  ["docs/tutorial/2-testing.md", [[3, 100]]],
+  ["docs/tutorial/2-testing.md", [[3, 1]]],
   ["docs/tutorial/3-several-instances.md", [[1, 2], [1, 1]]]
 ])
 

@@ -15,7 +15,7 @@ export type Values<F extends Flags> = {
     : boolean
 }
 
-/** The flags of every command that needs a token, which also accepts them in front of its name. */
+/** The flags of every command that needs a token. They may also precede its name. */
 export const common = {
   "auth-url": { value: "URL", text: "Base URL of the token service (STORE_API_AUTH_URL)" },
   "api-url": { value: "URL", text: "Base URL of the API (STORE_API_URL)" },

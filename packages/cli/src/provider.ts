@@ -222,7 +222,7 @@ const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: 
       return Effect.flatMap(Clock.currentTimeMillis, report)
     }))
 
-/** The HTTP client of a run. Sends no trace headers, because nobody collects the traces, and its own User-Agent. */
+/** The HTTP client of a run, with its own User-Agent, but without trace headers, because nobody collects the traces. */
 export const layerHttp = ({ verbose }: { readonly verbose: boolean }) =>
   Layer.effect(
     HttpClient.HttpClient,

@@ -35,7 +35,7 @@ export const cached = (settings: Settings) => readCached(settings, Option.none()
 /** Removes this token from the cache, unless another run has replaced it. */
 export const forget = (settings: Settings, token: AccessToken) => readCached(settings, Option.some(token))
 
-/** Reads the cache by a shared source that cannot acquire, and removes the token that is to be replaced. */
+/** Reads the cache through a shared source that cannot acquire, and removes the token that is to be replaced. */
 const readCached = (settings: Settings, replacing: Option.Option<AccessToken>) =>
   Effect.gen(function*() {
     const { acquire } = yield* shared(settings).pipe(

@@ -54,7 +54,7 @@ export type {
  * @category models
  */
 export interface Service {
-  /** The base URL of the token endpoint (`{url}/v1/oauth/accesstoken` by default) and of the API. No slash ends it. */
+  /** The base URL of the API and the token endpoint (default: `{url}/v1/oauth/accesstoken`), without a final slash. */
   readonly url: string
   /** The issued tokens in order. Those that expired more than an hour ago may be missing. */
   readonly tokens: Effect.Effect<ReadonlyArray<IssuedToken>>

@@ -100,7 +100,7 @@ export const make = (
   })
 
 /**
- * Provides the store of `make`. If the database may be down at the start, use `layerLazy`, because the layer of a client
+ * Provides the store of `make`. If the database may be down at the start, use `layerLazy`, because the client's layer
  * usually fails then.
  *
  * @example

@@ -122,7 +122,7 @@ const causes = {
   Other: "the endpoint responded with an error"
 } as const
 
-/** More than the delay of a network, and than the whole seconds in which `Date` counts. */
+/** Allows for the delay of a network, and for a `Date` in whole seconds. */
 const tolerated = 2 * 60_000
 
 /** By the last response, if there was one. */

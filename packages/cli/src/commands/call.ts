@@ -98,7 +98,7 @@ const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault>
     : Effect.succeed([name, value])
 }
 
-/** Adds the body, as JSON unless a header says otherwise. A file or standard input is streamed, thus sent only once. */
+/** Adds the body, as JSON unless a header says otherwise. Streams a file or standard input, so only once. */
 const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
     const contentType = "application/json"

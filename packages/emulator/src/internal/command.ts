@@ -21,7 +21,7 @@ const helpOf = (name: string, { args = "", examples, flags, more, text }: Comman
   return [
     `Usage: ${[start, name, args].filter((word) => word !== "").join(" ")} [options]`,
     `${text}.${more === undefined ? "" : `\n${more}`}`,
-    ...(name === "" ? [`Commands for an emulator that runs:\n${columns(others)}`] : []),
+    ...(name === "" ? [`Commands for a running emulator:\n${columns(others)}`] : []),
     `Options:\n${columns([...options, ["--help", "Print this text"]])}`,
     `Examples:\n${examples.map((line) => `  $ ${start} ${line}`).join("\n")}`
   ].join("\n\n")

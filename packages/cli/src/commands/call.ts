@@ -88,7 +88,7 @@ const requestOf = (given: Given, path: string) =>
 /** A fragment is never sent (RFC 9110 §7.1), so it is a mistake. */
 export const checkedPath = (path: string): Effect.Effect<string, Fault> =>
   path.includes("#")
-    ? usage("The path must not contain a #, which starts a fragment. If it is part of the path, write %23.")
+    ? usage("The path must not contain a #, because a fragment is not sent. In a path, write %23.")
     : Effect.succeed(path)
 
 const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault> => {

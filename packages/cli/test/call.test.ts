@@ -3,8 +3,9 @@ import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault, Scenario } from "@store-api/emulator"
+import { until } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
-import { Effect, Fiber, TestClock, TestServices } from "effect"
+import { Effect, Fiber, TestClock } from "effect"
 import { version } from "../src/Host.js"
 import { frozenAt, onTerminal, prints, refuses, run, start, started, startedWith } from "./support/cli.js"
 import { tokenRequests, type User, withEnv } from "./support/cli.js"
@@ -162,8 +163,7 @@ describe("store-api call exits", () => {
       yield* TestClock.setTime(start)
       const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
       const running = yield* Effect.fork(run(user, ["call", "/orders", "--timeout", timeout]))
-      const isCalled = Effect.map(apiCalls(emulator), (calls) => calls.length > 0)
-      yield* TestServices.provideLive(Effect.repeat(Effect.delay(isCalled, "10 millis"), { until: (is) => is }))
+      yield* until("the API is called", Effect.map(apiCalls(emulator), (calls) => calls.length > 0))
       yield* TestClock.adjust(millis - 1)
       assert.include([...yield* TestClock.sleeps()], start + millis)
       yield* TestClock.adjust(1)

@@ -168,7 +168,7 @@ describe("store-api-emulator", () => {
   })
 
   test.live("logs the token by its number and the reason of a refusal, without secret, token or query", function*() {
-    const { ended, url } = yield* start(["--token-life", "2s"])
+    const { ended, url } = yield* start([])
     const end = Effect.map(ended, (line) => line.replace(/^[\d:]{8} ← /, "").replace(/[\d:]{8}$|\d+ ms/g, "…"))
     const token = String(json(yield* askToken(url))["access_token"])
     assert.strictEqual(yield* end, "1 POST /v1/oauth/accesstoken 200 in …, token #1 until …")

@@ -85,6 +85,9 @@ describe("help", () => {
       assert.isTrue(lines[0]?.startsWith(`Usage: store-api ${command} `))
       assert.lengthOf(lines.filter((line) => line.startsWith("  $ store-api ")), 2)
       assert.isAtMost(widest(lines), 80)
+      // zsh and fish would look for files.
+      const examples = lines.filter((line) => line.startsWith("  $ ")).join(" ")
+      assert.notMatch(examples.replace(/'[^']*'/g, ""), /[?*[\]^#()]/)
       const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
       for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
       assert.isFalse(hasColours(help))
@@ -127,7 +130,7 @@ describe("completion", () => {
     const completed = (...words: ReadonlyArray<string>) =>
       Effect.map(rows(...words), (rows) => rows.map((row) => row.replace(/\t.*/, "")))
     assert.include(yield* rows(""), "token\tPrint an access token for another program")
-    assert.include(yield* rows("call", "-"), "--fail\tExit with code 7 for a status of 400 or more")
+    assert.include(yield* rows("call", "-"), "--fail\tExit with code 7 for a status of 300 or more")
     assert.match((yield* rows("emulator", "--scenario", ""))[0] ?? "", /^[\w/-]+\t.+/)
     for (const [words, offers] of offered) deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
     assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])

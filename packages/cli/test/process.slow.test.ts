@@ -12,7 +12,7 @@ import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
 import { check, demoSecret, fails, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
 import { startedWith, variablesIn, withEnv, without } from "./support/cli.js"
-import { build, hasTerminals, processTimeout, runProcess, runWith, startProcess } from "./support/process.js"
+import { build, hasTerminals, runProcess, runWith, startProcess } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
 beforeAll(build, 120_000)
@@ -29,7 +29,7 @@ const emulatorWith = (...args: ReadonlyArray<string>) =>
     return { running, user, variables: variablesIn(running.stdout()) }
   })
 
-describe("the binary", { timeout: processTimeout }, () => {
+describe("the binary", () => {
   test.live("fails with the same message and exit code as the command in process", function*() {
     const user = without((yield* started).user, "STORE_API_CLIENT_ID")
     const inProcess = yield* run(user, ["token"])
@@ -53,7 +53,7 @@ describe("the binary", { timeout: processTimeout }, () => {
   })
 })
 
-describe("pipes", { timeout: processTimeout }, () => {
+describe("pipes", () => {
   test.live.each(
     [
       ["stderr", "does not change the exit code of a failure", { STORE_API_CLIENT_SECRET: "another" }, 4],
@@ -66,7 +66,7 @@ describe("pipes", { timeout: processTimeout }, () => {
   })
 
   test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 8", function*() {
-    const full = yield* runWith(yield* newUser({}), ["completion", "bash"], [
+    const full = yield* runWith(yield* newUser({}), ["completion", "fish"], [
       "ignore",
       openSync("/dev/full", "w"),
       "pipe"
@@ -90,14 +90,11 @@ describe("pipes", { timeout: processTimeout }, () => {
     deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
     const [code, stderr] = yield* runWith(user, line, [openSync(user.cwd, "r"), "pipe", "pipe"])
     assert.strictEqual(code, 3)
-    assert.match(
-      stderr,
-      /^store-api: (Standard input, the file of --secret-file, is empty|Cannot read standard input, .*)\.\n$/
-    )
+    assert.match(stderr, /^store-api: (Standard input, the file .*, is empty|Cannot read standard input, .*)\.\n$/)
   })
 })
 
-describe("signals", { timeout: processTimeout }, () => {
+describe("signals", () => {
   test.live.each(
     [["SIGINT", 130], ["SIGTERM", 143]] as const
   )("%s ends a call with code %i, and a check while a server is silent", function*([signal, code]) {
@@ -128,7 +125,7 @@ describe("signals", { timeout: processTimeout }, () => {
   })
 })
 
-describe("store-api run", { timeout: processTimeout }, () => {
+describe("store-api run", () => {
   test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], ["kill -KILL $$", 137]])(
     "gives a program the token and the input; after %s it ends with code %i",
     function*([program, code]) {
@@ -157,7 +154,7 @@ describe("store-api run", { timeout: processTimeout }, () => {
   )
 })
 
-describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
+describe("NODE_EXTRA_CA_CERTS", () => {
   test.live("is printed by store-api emulator --tls, and trusted by token and check", function*() {
     const { variables } = yield* emulatorWith("--tls")
     const user = yield* newUser(variables)
@@ -193,7 +190,7 @@ describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
   })
 })
 
-describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTimeout }, () => {
+describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
   const terminal = { ...shows, terminal: true }
 
   test.live("asks for the secret and shows nothing of what is typed; Ctrl+C ends the run with code 130", function*() {
@@ -210,6 +207,15 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTim
       const printed = readFileSync(join(user.cwd, "stdout"), "utf8")
       assert.strictEqual(printed, code === 0 ? `${yield* lastToken(emulator)}\n` : "")
     }
+  })
+
+  test.live("shows and corrects what is typed for a setting", function*() {
+    const { end, shows, type } = yield* startProcess(yield* newUser({}), ["profile", "add", "mine"], { terminal: true })
+    assert.isTrue(yield* shows(/URL of the token service: $/))
+    yield* type("wrong\u0015http://127.0.0.1:9\r")
+    assert.isTrue(yield* shows(/http:\/\/127\.0\.0\.1:9\r\nURL of the API \(optional\): $/))
+    yield* type("\u0004")
+    assert.strictEqual((yield* end).code, 130)
   })
 
   test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {

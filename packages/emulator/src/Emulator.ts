@@ -4,8 +4,10 @@
  *
  * @since 1.0.0
  */
+import type { Socket } from "node:net"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
@@ -52,7 +54,7 @@ export type {
  * @category models
  */
 export interface Service {
-  /** The base URL of the token endpoint (`{url}/v1/oauth/accesstoken` by default) and of the API, without a slash. */
+  /** The base URL of the API and the token endpoint (default: `{url}/v1/oauth/accesstoken`), without a final slash. */
   readonly url: string
   /** The issued tokens in order. Those that expired more than an hour ago may be missing. */
   readonly tokens: Effect.Effect<ReadonlyArray<IssuedToken>>
@@ -64,7 +66,7 @@ export interface Service {
   readonly clearRequests: Effect.Effect<void>
   /**
    * Appends steps, or those of a scenario, to the script of faults. `times` replaces the number of requests to which
-   * each applies. A step that cannot be performed is a defect, such as status 99 or TLS without `tls`.
+   * each step applies. A step that cannot be performed is a defect, such as status 99 or TLS without `tls`.
    */
   readonly fail: (script: Fault.Script | Scenario.Name, times?: number) => Effect.Effect<void>
   /** The remaining steps. `times` is the number of requests to which each still applies. */
@@ -111,8 +113,8 @@ export interface Service {
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
 
 /**
- * Says how many requests an emulator records, and runs effects when a request starts or ends and when tokens change.
- * The emulator reads it when it starts. A process that runs for days records few requests, and prints or counts them
+ * Sets how many requests an emulator records, and runs effects when a request starts or ends and when tokens change.
+ * The emulator reads it when it starts. In a process that runs for days, keep few requests, and print or count them
  * here.
  *
  * @example
@@ -163,7 +165,13 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const secondLog = requestLog.make(resolved, { keep: observer.keep, onEnd: () => Effect.void }, issued)
     const second = yield* listen({ ...resolved, port: 0 }, app.secondOrigin(resolved, secondLog))
     const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin }
-    const server = yield* listen(resolved, app.emulator(parts), () => faults.take("connection"), tls)
+    const run = yield* FiberSet.makeRuntime()
+    const takeFault = (socket: Socket) =>
+      Option.map(faults.take("connection"), (fault) => {
+        run(log.connection(socket, fault))
+        return fault
+      })
+    const server = yield* listen(resolved, app.emulator(parts), takeFault, tls)
     return {
       url: `${server.origin}${resolved.basePath}`,
       tokens: issued.all,

@@ -4,6 +4,7 @@
  * @since 1.0.0
  */
 import type * as DateTime from "effect/DateTime"
+import type * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 
 /**
@@ -21,12 +22,12 @@ export interface IssuedToken {
   readonly value: Redacted.Redacted
   /** The id with which its client requested it. */
   readonly clientId: string
-  /** The granted scope. It is empty if none was requested, and with the specification. */
+  /** The granted scope. It is empty if none was requested, and always with `"specification"`. */
   readonly scope: string
   /** The time of issue, by the emulator's clock. */
   readonly issuedAt: DateTime.Utc
   /** The time of issue plus `tokenLife`. */
   readonly expiresAt: DateTime.Utc
-  /** Whether it was revoked before it expired. */
-  readonly revoked: boolean
+  /** When it was revoked before it expired, by the emulator's clock. */
+  readonly revokedAt: Option.Option<DateTime.Utc>
 }

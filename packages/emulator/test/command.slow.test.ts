@@ -57,7 +57,7 @@ describe("store-api-emulator", () => {
     yield* connect(url)
     yield* says(/ POST \/v1\/oauth\/accesstoken 200 in /)
     child.kill(signal)
-    deepStrictEqual(yield* Effect.timeout(Effect.promise(() => closed), "10 seconds"), [0, null])
+    deepStrictEqual(yield* Effect.timeout(Effect.promise(() => closed), "30 seconds"), [0, null])
     assert.include(texts.output, `export STORE_API_CLIENT_ID='${id}'`)
     assert.notInclude(texts.output, userSecret)
     assert.strictEqual(texts.errors, "")
@@ -70,7 +70,7 @@ describe("store-api-emulator", () => {
       concurrency: 8
     })
     deepStrictEqual([...new Set(statuses)], [401])
-  }, 60_000)
+  }, 120_000)
 
   it("exits with code 1 and prints one sentence to stderr when it cannot start", () => {
     const { status, stderr, stdout } = spawnSync(process.execPath, [bin, "--port", "canary"], { cwd, encoding: "utf8" })

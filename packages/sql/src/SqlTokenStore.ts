@@ -20,7 +20,7 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 
 /**
- * The name of the table.
+ * The options of a store.
  *
  * @see layer
  *
@@ -29,14 +29,14 @@ import * as Scope from "effect/Scope"
  */
 export interface Options {
   /**
-   * The table, after its schema and a dot if it is in another one. Letters, digits and underscores. Default
-   * `store_api_tokens`.
+   * The name of the table, with a schema and a dot in front if needed. Both consist of letters, digits and
+   * underscores. Default: `store_api_tokens`.
    */
   readonly table?: string | undefined
 }
 
 /**
- * The databases, by their names in `@effect/sql`. `mysql` is MariaDB as well.
+ * A database, as `@effect/sql` names it. `mysql` includes MariaDB.
  *
  * @see createTable
  *
@@ -48,8 +48,8 @@ export type Database = "pg" | "mysql" | "sqlite"
 const defaultTable = "store_api_tokens"
 
 /**
- * The statement that creates the table, for your migrations. Without it, the first operation creates the table if it is
- * missing, which needs the right to create tables.
+ * Returns the statement that creates the table, for your migrations. If the table is missing, the first operation
+ * creates it, which needs the right to create tables.
  *
  * @example
  * ```ts
@@ -69,11 +69,11 @@ export const createTable = (database: Database, table: string = defaultTable): s
 
 /**
  * Creates a store over the client in the context, which the application may use as well. No statement takes part in a
- * transaction of the caller. Fails with `ConfigurationError` when the name of the table is unusable, or the client is
- * for another database.
+ * transaction of the caller. Fails with `ConfigurationError` if the name of the table is invalid or the client is for
+ * another kind of database.
  *
- * A client of SQLite stops all fibers while another process writes, by default for up to five seconds. So use
- * `layerLazy` for SQLite, with a client and a file of its own.
+ * For SQLite, use `layerLazy` with a client and a file that nothing else uses, because such a client stops all fibers
+ * while another process writes, by default for up to five seconds.
  *
  * @example
  * ```ts
@@ -100,7 +100,8 @@ export const make = (
   })
 
 /**
- * The layer of `make`. The layer of a client usually fails when the database is down; `layerLazy` does not.
+ * Provides the store of `make`. If the database may be down at the start, use `layerLazy`, because the client's layer
+ * usually fails then.
  *
  * @example
  * ```ts
@@ -124,11 +125,12 @@ export const layer = (options?: Options): Layer.Layer<TokenStore, ConfigurationE
   Layer.effect(TokenStore, make(options))
 
 /**
- * Creates a store with its own client, which the first operation builds. So neither the layer nor a call fails while
- * the database is down: as long as a client cannot be built, operations fail, and each builds it anew. Fails with
- * `ConfigurationError` when the name of the table is unusable. Two connections are enough for the client.
+ * Provides a store with its own client, which the first operation builds, so the layer succeeds even if the database is
+ * down. As long as the client cannot be built, operations fail, and each tries to build it again. Fails with
+ * `ConfigurationError` if the name of the table is invalid. Two connections are enough for the client.
  *
- * A client of SQLite gets a busy timeout of 50 milliseconds. The store then tries again without stopping other fibers.
+ * A client of SQLite gets a busy timeout of 50 milliseconds, after which the store tries again without stopping other
+ * fibers.
  *
  * @example
  * ```ts
@@ -151,13 +153,13 @@ export const layerLazy = <E>(
 ): Layer.Layer<TokenStore, ConfigurationError> =>
   Layer.scoped(TokenStore, Effect.flatMap(tableOf(options), (table) => makeLazy(client, table)))
 
-/** The statements put this name in as it is. */
+/** Checks the name, because the statements contain it as it is. */
 const tableOf = ({ table = defaultTable }: Options = {}): Effect.Effect<string, ConfigurationError> =>
   /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)
     ? Effect.succeed(table)
     : new ConfigurationError({
       option: "SqlTokenStore.table",
-      reason: "must be a name of letters, digits and underscores, after the name of its schema and a dot where needed"
+      reason: "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
     })
 
 const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, ConfigurationError> =>
@@ -215,7 +217,7 @@ const dialects: Record<Database, Dialect> = {
   }
 }
 
-/** A row for each entry and each lease. Nothing but the cleaning deletes one: InnoDB finds deadlocks in that. */
+/** One row per entry and per lease. Only `clean` deletes rows, because deletions can cause deadlocks in InnoDB. */
 const statementsOf = (database: Database, table: string) => {
   const { later, now, replace, yesterday } = dialects[database]
   const isOwn = `name = ? AND value = ? AND expires > ${now}`
@@ -225,7 +227,7 @@ const statementsOf = (database: Database, table: string) => {
     put: `INSERT ${insert} ${replace}`,
     expire: `UPDATE ${table} SET expires = ${now} WHERE ${isOwn}`,
     extend: `UPDATE ${table} SET expires = ${later} WHERE ${isOwn}`,
-    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so there MySQL needs two statements.
+    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so MySQL needs two statements.
     lease: `INSERT ${insert} ${replace} WHERE ${table}.expires <= ${now}`,
     takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
     insertNew: `INSERT IGNORE ${insert}`,
@@ -263,8 +265,8 @@ const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, is
 
   const create = execute(createTable(database, table))
 
-  // PostgreSQL asks for the right to create a table even if it exists, so it gets this only when it is missing. The
-  // client of SQLite does not prepare a statement anew for ten minutes if it failed, so the table has to exist before.
+  // PostgreSQL asks for the right to create a table even if it exists, so it gets this only when the table is missing.
+  // The client of SQLite does not prepare a failed statement again for ten minutes, so the table has to exist before.
   let isPrepared = database !== "sqlite"
   const prepare = Effect.suspend(() =>
     isPrepared ? Effect.void : Effect.zipRight(isOwn ? execute("PRAGMA busy_timeout = 50") : Effect.void, create).pipe(
@@ -274,7 +276,7 @@ const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, is
     )
   )
 
-  // A transaction of the caller would keep the lease locked until it ends, and it may be of another client.
+  // A transaction of the caller would lock the lease until it ends, and may belong to another client.
   const omitTransaction = Context.omit(SqlClient.TransactionConnection)
   // No type says that a transaction is in the context.
   const outsideTransaction = (context: Context.Context<never>) =>
@@ -282,7 +284,7 @@ const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, is
 
   const run = <A>(operation: Operation, effect: Effect.Effect<A, string>): Effect.Effect<A, TokenStoreError> =>
     Effect.zipRight(prepare, effect).pipe(
-      // Of several processes that create it at once, all but one may fail.
+      // If several processes create it at once, all but one may fail.
       Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect)),
       retrying,
       Effect.mapInputContext(outsideTransaction),
@@ -305,7 +307,7 @@ const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, is
       )
       : changes(text.lease, name, owner, millis)
 
-  // More than one row for each entry and each lease remains only after a secret was changed. Locks no other row.
+  // Old rows remain only after a secret was changed. Deleting them by name locks no other row.
   const clean = Effect.flatMap(
     rows(text.findOld),
     (names) => Effect.forEach(names, (name) => execute(text.deleteOld, name))
@@ -360,7 +362,7 @@ const makeLazy = <E>(
     let scope: Scope.CloseableScope | undefined
     yield* Effect.addFinalizer((exit) =>
       Effect.gen(function*() {
-        // Without waiting: a client that connects to a server that does not respond cannot be interrupted.
+        // Does not wait, because a client that connects to an unresponsive server cannot be interrupted.
         const fiber = building
         if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
         if (scope !== undefined) yield* Scope.close(scope, exit)
@@ -374,12 +376,12 @@ const makeLazy = <E>(
         Effect.map((built) => Context.get(built, SqlClient.SqlClient)),
         Effect.flatMap((sql) => Effect.map(databaseOf(sql), (database) => storeOf(sql, database, table, true))),
         Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
-        // The client is the layer's, so it must not get a transaction of the first caller.
+        // The client belongs to the layer, so it must not inherit a transaction of the first caller.
         Effect.mapInputContext((_: Context.Context<never>) => context)
       )
     })
 
-    /** The store, once the client is built. A time limit of this operation does not end that. */
+    /** Returns the store once the client is built. A time limit of this operation does not stop the build. */
     const store = (operation: Operation): Effect.Effect<Service, TokenStoreError> =>
       Effect.gen(function*() {
         const fiber = building ??= yield* Effect.forkDaemon(Effect.interruptible(build))
@@ -399,7 +401,7 @@ const makeLazy = <E>(
     })
   })
 
-/** The table does not exist, in the words of PostgreSQL and MySQL. */
+/** The codes of PostgreSQL and MySQL for a missing table. */
 const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
 
 /**
@@ -408,12 +410,12 @@ const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
  */
 const conflicts = ["40001", "40P01", "57014", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"]
 
-/** Other processes have all connections, and usually need them for a moment only. */
+/** Other processes use all connections, usually only for a moment. */
 const noConnection = ["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
 
 const transient = new Set([...conflicts, ...noConnection])
 
-/** Waits between attempts, which the driver of SQLite would do by stopping all fibers. */
+/** Waits between attempts without stopping other fibers, as the driver of SQLite would. */
 const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
   attempt.pipe(
     Effect.tapError((code) => Effect.map(FailedAttempt, (report) => report(code))),
@@ -450,7 +452,7 @@ const longest = 10 * 365 * 24 * 60 * 60_000
 const millisOf = (duration: Duration.DurationInput): number =>
   Math.min(Math.max(0, Math.ceil(Duration.toMillis(duration))), longest)
 
-/** ASCII without spaces, which every database keeps and compares as it is. Sealed entries stay the same. */
+/** Encodes as ASCII without spaces, which every database keeps and compares as it is. Leaves sealed entries as is. */
 const encode = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\uFFFD"))
 
 const decode = Option.liftThrowable(decodeURIComponent)

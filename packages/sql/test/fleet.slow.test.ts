@@ -31,9 +31,10 @@ describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
       Fleet.processes(program, 6)
     ])
     // Enough for a busy machine.
-    const brief = { ...settings, storeTimeout: "3 seconds", lease: "5 seconds" } as const
+    const brief = { ...settings, storeTimeout: "8 seconds", lease: "20 seconds" } as const
     const members = yield* Fleet.share(Fleet.inThese(fleet), 6, made, brief)
     yield* Fleet.all(members, ({ begin }) => begin(50))
+    yield* Fleet.tokens(members)
     yield* Fleet.sharesOne(members, tokenRequests)
     yield* kind === "sqlite" ? made.pause : made.stop
     deepStrictEqual(yield* Fleet.renewal(members, tokenRequests), { requests: 6, tokens: 6 })

@@ -2,6 +2,7 @@ import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { inTime, onVirtualTime } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
 import { Context, DateTime, Effect, Exit, Fiber, Layer, Redacted, TestClock } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
@@ -203,7 +204,8 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
         clientId: "demo-client",
         clientSecret: Redacted.make("an invented secret")
       }).pipe(Effect.provide(yield* Layer.build(single)))
-      const response = yield* Effect.timeout(client.get("/orders"), "5 seconds")
+      const call = Effect.timeout(client.get("/orders"), "5 seconds")
+      const response = yield* onVirtualTime((virtual) => inTime(virtual, call))
       deepStrictEqual([response.status, yield* response.text, yield* api.count], [200, "{}", 4])
       assert.strictEqual((yield* api.connections) === 1, isReused)
     })

@@ -69,9 +69,8 @@ describe("AccessTokenProvider, renewal", () => {
       // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
       for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
         virtual.jump(jump)
-        // The provider's clock counts, whatever clock a caller has.
-        const elsewhere = Effect.withClock(Effect.uninterruptible(provider.get), Clock.make())
-        const waiting = [yield* callers(1), yield* callers(1, elsewhere)]
+        const withOtherClock = Effect.withClock(Effect.uninterruptible(provider.get), Clock.make())
+        const waiting = [yield* callers(1), yield* callers(1, withOtherClock)]
         yield* virtual.advance(half - 1)
         for (const caller of waiting) yield* got(caller, "waits")
         yield* virtual.advance(1)

@@ -92,12 +92,7 @@ export const createTable = (database: Database, table: string = defaultTable): s
 export const make = (
   options?: Options
 ): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
-  Effect.gen(function*() {
-    const table = yield* tableOf(options)
-    const sql = yield* SqlClient.SqlClient
-    const database = yield* databaseOf(sql)
-    return storeOf(sql, database, table)
-  })
+  Effect.flatMap(tableOf(options), (table) => fromClient(table, false))
 
 /**
  * The layer of `make`. The layer of a client usually fails when the database is down; `layerLazy` does not.
@@ -151,7 +146,7 @@ export const layerLazy = <E>(
 ): Layer.Layer<TokenStore, ConfigurationError> =>
   Layer.scoped(TokenStore, Effect.flatMap(tableOf(options), (table) => makeLazy(client, table)))
 
-/** The statements put this name in as it is. */
+/** The statements contain this name as it is. */
 const tableOf = ({ table = defaultTable }: Options = {}): Effect.Effect<string, ConfigurationError> =>
   /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)
     ? Effect.succeed(table)
@@ -172,11 +167,163 @@ const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, Configura
       })
   })
 
-/** Texts in one dialect. `?` is a parameter. `now` and `later` are times of the database. */
+const fromClient = (table: string, hasOwnClient: boolean) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    return storeOf({ sql, database: yield* databaseOf(sql), table, hasOwnClient })
+  })
+
+interface Connected {
+  readonly sql: SqlClient.SqlClient
+  readonly database: Database
+  readonly table: string
+  readonly hasOwnClient: boolean
+}
+
+type Operation = TokenStoreError["operation"]
+
+/** A row for each entry and each lease. Nothing but the cleaning deletes one: InnoDB finds deadlocks in that. */
+const storeOf = (connected: Connected): Service => {
+  const { database, table } = connected
+  const statements = statementsOf(database, table)
+  const { changes, execute, rows } = executorOf(connected)
+  const prepared = preparing(connected, execute)
+
+  /** Runs statements about one row, whose name must fit into its column. */
+  const run = <A>(operation: Operation, name: string, effect: Effect.Effect<A, string>) =>
+    Effect.mapError(
+      name.length > 255 ? Effect.fail("key too long") : retrying(prepared(effect)),
+      (reason) => new TokenStoreError({ operation, reason })
+    )
+
+  const grant = (name: string, owner: string, millis: number) =>
+    database === "mysql"
+      ? Effect.flatMap(
+        changes(statements.takeOver, owner, millis, name),
+        (isTaken) => isTaken ? Effect.succeed(true) : changes(statements.insertNew, name, owner, millis)
+      )
+      : changes(statements.lease, name, owner, millis)
+
+  // More than one row for each entry and each lease remains only after a secret was changed. Locks no other row.
+  const clean = Effect.flatMap(
+    rows(statements.findOld),
+    (names) => Effect.forEach(names, (name) => execute(statements.deleteOld, name))
+  )
+
+  return TokenStore.of({
+    get: (key) => {
+      const name = `entry:${encode(key)}`
+      return Effect.map(
+        run("get", name, rows(statements.get, name)),
+        ([value]) => Option.flatMap(Option.fromNullable(value), decode)
+      )
+    },
+    put: (key, entry, life) => {
+      const name = `entry:${encode(key)}`
+      const put = execute(statements.put, name, encode(entry), millisOf(life))
+      return run("put", name, Effect.zipRight(put, Effect.ignore(clean)))
+    },
+    remove: (key, entry) => {
+      const name = `entry:${encode(key)}`
+      return run("remove", name, changes(statements.expire, name, encode(entry)))
+    },
+    lease: (key, duration) =>
+      Effect.suspend(() => {
+        const name = `lease:${encode(key)}`
+        const owner = globalThis.crypto.randomUUID()
+        const millis = millisOf(duration)
+        const lease: Lease = {
+          extend: run("extend", name, changes(statements.extend, millis, name, owner)),
+          release: Effect.asVoid(run("release", name, changes(statements.expire, name, owner)))
+        }
+        return Effect.map(
+          run("lease", name, grant(name, owner, millis)),
+          (isGranted) => isGranted ? Option.some(lease) : Option.none()
+        )
+      })
+  })
+}
+
+type Values = ReadonlyArray<string | number>
+
+type Execute = (text: string, ...values: Values) => Effect.Effect<unknown, string>
+
+/** Executes statements, outside of any transaction of the caller. Fails with a reason in one word. */
+const executorOf = ({ database, sql }: Connected) => {
+  // A transaction of the caller would keep the lease locked until it ends, and it may be of another client.
+  const outside = (context: Context.Context<never>) =>
+    // No type says that a transaction is in the context.
+    Context.omit(SqlClient.TransactionConnection)(context as Context.Context<SqlClient.TransactionConnection>)
+  const attempt = <A>(effect: Effect.Effect<A, unknown>) =>
+    Effect.mapError(Effect.mapInputContext(effect, outside), codeOf)
+  const statement = (text: string, values: Values) => sql.unsafe(database === "pg" ? numbered(text) : text, [...values])
+
+  const execute: Execute = (text, ...values) => attempt(statement(text, values).raw)
+  /** Returns the first column. */
+  const rows = (text: string, ...values: Values) =>
+    Effect.map(attempt(statement(text, values).values), (rows) => rows.map(([first]) => String(first)))
+  /** Returns whether the statement changed a row. */
+  const changes = (text: string, ...values: Values) =>
+    database === "mysql"
+      ? Effect.map(execute(text, ...values), (result) =>
+        Predicate.hasProperty(result, "affectedRows") && result.affectedRows !== 0)
+      : Effect.map(rows(`${text} RETURNING 1`, ...values), ({ length }) =>
+        length > 0)
+  return { changes, execute, rows }
+}
+
+/** PostgreSQL numbers its parameters. */
+const numbered = (text: string): string => {
+  let index = 0
+  return text.replace(/\?/g, () => `$${++index}`)
+}
+
+/**
+ * Creates the table if it is missing. PostgreSQL asks for the right to create one even if it exists, so it is created
+ * only after a statement has failed. The client of SQLite does not prepare a statement anew for ten minutes if it
+ * failed, so there the table has to exist before.
+ */
+const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execute) => {
+  const create = execute(createTable(database, table))
+  const busyTimeout = hasOwnClient ? execute("PRAGMA busy_timeout = 50") : Effect.void
+  let isPrepared = database !== "sqlite"
+  const prepare = Effect.suspend(() =>
+    isPrepared ? Effect.void : Effect.map(Effect.zipRight(busyTimeout, create), () => {
+      isPrepared = true
+    })
+  )
+  return <A>(effect: Effect.Effect<A, string>): Effect.Effect<A, string> =>
+    Effect.catchIf(
+      Effect.zipRight(prepare, effect),
+      (code) => missingTable.has(code),
+      // Of several processes that create it at once, all but one may fail.
+      () => Effect.zipRight(Effect.ignore(create), effect)
+    )
+}
+
+const statementsOf = (database: Database, table: string) => {
+  const { later, now, replace, yesterday } = dialects[database]
+  const isStored = `name = ? AND value = ? AND expires > ${now}`
+  const insert = `INTO ${table} (name, value, expires) VALUES (?, ?, ${later})`
+  return {
+    get: `SELECT value FROM ${table} WHERE name = ? AND expires > ${now}`,
+    put: `INSERT ${insert} ${replace}`,
+    expire: `UPDATE ${table} SET expires = ${now} WHERE ${isStored}`,
+    extend: `UPDATE ${table} SET expires = ${later} WHERE ${isStored}`,
+    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so there MySQL needs two statements.
+    lease: `INSERT ${insert} ${replace} WHERE ${table}.expires <= ${now}`,
+    takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
+    insertNew: `INSERT IGNORE ${insert}`,
+    findOld: `SELECT name FROM ${table} WHERE expires < ${yesterday}`,
+    deleteOld: `DELETE FROM ${table} WHERE name = ? AND expires < ${yesterday}`
+  }
+}
+
+/** Texts in one dialect. `?` is a value. `now` and `later` are times of the database. */
 interface Dialect {
   readonly columns: string
   readonly now: string
-  /** With one parameter, in milliseconds. */
+  /** With one value, in milliseconds. */
   readonly later: string
   readonly yesterday: string
   /** Assigns the inserted values to the row that is in the way. */
@@ -215,140 +362,6 @@ const dialects: Record<Database, Dialect> = {
   }
 }
 
-/** A row for each entry and each lease. Nothing but the cleaning deletes one: InnoDB finds deadlocks in that. */
-const statementsOf = (database: Database, table: string) => {
-  const { later, now, replace, yesterday } = dialects[database]
-  const isOwn = `name = ? AND value = ? AND expires > ${now}`
-  const insert = `INTO ${table} (name, value, expires) VALUES (?, ?, ${later})`
-  return {
-    get: `SELECT value FROM ${table} WHERE name = ? AND expires > ${now}`,
-    put: `INSERT ${insert} ${replace}`,
-    expire: `UPDATE ${table} SET expires = ${now} WHERE ${isOwn}`,
-    extend: `UPDATE ${table} SET expires = ${later} WHERE ${isOwn}`,
-    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so there MySQL needs two statements.
-    lease: `INSERT ${insert} ${replace} WHERE ${table}.expires <= ${now}`,
-    takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
-    insertNew: `INSERT IGNORE ${insert}`,
-    findOld: `SELECT name FROM ${table} WHERE expires < ${yesterday}`,
-    deleteOld: `DELETE FROM ${table} WHERE name = ? AND expires < ${yesterday}`
-  }
-}
-
-type Operation = TokenStoreError["operation"]
-
-type Parameters = ReadonlyArray<string | number>
-
-const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, isOwn = false): Service => {
-  const text = statementsOf(database, table)
-
-  const statement = (text: string, parameters: Parameters = []) => {
-    let index = 0
-    return sql.unsafe(database === "pg" ? text.replace(/\?/g, () => `$${++index}`) : text, [...parameters])
-  }
-  const execute = (text: string, ...parameters: Parameters) => Effect.mapError(statement(text, parameters).raw, codeOf)
-  const rows = (text: string, ...parameters: Parameters) =>
-    Effect.map(
-      Effect.mapError(statement(text, parameters).values, codeOf),
-      (rows) => rows.map(([first]) => String(first))
-    )
-
-  /** Whether the statement changed a row. */
-  const changes = (text: string, ...parameters: Parameters) =>
-    database === "mysql"
-      ? Effect.map(
-        execute(text, ...parameters),
-        (result) => Predicate.hasProperty(result, "affectedRows") && result.affectedRows !== 0
-      )
-      : Effect.map(rows(`${text} RETURNING 1`, ...parameters), ({ length }) => length > 0)
-
-  const create = execute(createTable(database, table))
-
-  // PostgreSQL asks for the right to create a table even if it exists, so it gets this only when it is missing. The
-  // client of SQLite does not prepare a statement anew for ten minutes if it failed, so the table has to exist before.
-  let isPrepared = database !== "sqlite"
-  const prepare = Effect.suspend(() =>
-    isPrepared ? Effect.void : Effect.zipRight(isOwn ? execute("PRAGMA busy_timeout = 50") : Effect.void, create).pipe(
-      Effect.map(() => {
-        isPrepared = true
-      })
-    )
-  )
-
-  // A transaction of the caller would keep the lease locked until it ends, and it may be of another client.
-  const omitTransaction = Context.omit(SqlClient.TransactionConnection)
-  // No type says that a transaction is in the context.
-  const outsideTransaction = (context: Context.Context<never>) =>
-    omitTransaction(context as Context.Context<SqlClient.TransactionConnection>)
-
-  const run = <A>(operation: Operation, effect: Effect.Effect<A, string>): Effect.Effect<A, TokenStoreError> =>
-    Effect.zipRight(prepare, effect).pipe(
-      // Of several processes that create it at once, all but one may fail.
-      Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect)),
-      retrying,
-      Effect.mapInputContext(outsideTransaction),
-      Effect.mapError((reason) => new TokenStoreError({ operation, reason }))
-    )
-
-  /** Runs a statement about one row, whose name must fit into its column. */
-  const onRow = <A>(
-    operation: Operation,
-    name: string,
-    effect: Effect.Effect<A, string>
-  ): Effect.Effect<A, TokenStoreError> =>
-    name.length > 255 ? new TokenStoreError({ operation, reason: "key too long" }) : run(operation, effect)
-
-  const grant = (name: string, owner: string, millis: number) =>
-    database === "mysql"
-      ? Effect.flatMap(
-        changes(text.takeOver, owner, millis, name),
-        (isTaken) => isTaken ? Effect.succeed(true) : changes(text.insertNew, name, owner, millis)
-      )
-      : changes(text.lease, name, owner, millis)
-
-  // More than one row for each entry and each lease remains only after a secret was changed. Locks no other row.
-  const clean = Effect.flatMap(
-    rows(text.findOld),
-    (names) => Effect.forEach(names, (name) => execute(text.deleteOld, name))
-  )
-
-  return TokenStore.of({
-    get: (key) => {
-      const name = `entry:${encode(key)}`
-      return Effect.map(onRow("get", name, rows(text.get, name)), ([value]) =>
-        Option.flatMap(
-          Option.fromNullable(value),
-          decode
-        ))
-    },
-    put: (key, entry, life) => {
-      const name = `entry:${encode(key)}`
-      return onRow(
-        "put",
-        name,
-        Effect.zipRight(execute(text.put, name, encode(entry), millisOf(life)), Effect.ignore(clean))
-      )
-    },
-    remove: (key, entry) => {
-      const name = `entry:${encode(key)}`
-      return onRow("remove", name, changes(text.expire, name, encode(entry)))
-    },
-    lease: (key, duration) =>
-      Effect.suspend(() => {
-        const name = `lease:${encode(key)}`
-        const owner = globalThis.crypto.randomUUID()
-        const millis = millisOf(duration)
-        const lease: Lease = {
-          extend: run("extend", changes(text.extend, millis, name, owner)),
-          release: Effect.asVoid(run("release", changes(text.expire, name, owner)))
-        }
-        return Effect.map(
-          onRow("lease", name, grant(name, owner, millis)),
-          (isGranted) => isGranted ? Option.some(lease) : Option.none()
-        )
-      })
-  })
-}
-
 /** Creates the client in the first operation, and again in a later one if that failed. */
 const makeLazy = <E>(
   client: Layer.Layer<SqlClient.SqlClient, E>,
@@ -361,8 +374,7 @@ const makeLazy = <E>(
     yield* Effect.addFinalizer((exit) =>
       Effect.gen(function*() {
         // Without waiting: a client that connects to a server that does not respond cannot be interrupted.
-        const fiber = building
-        if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
+        if (building !== undefined) yield* Fiber.interruptFork(building)
         if (scope !== undefined) yield* Scope.close(scope, exit)
       })
     )
@@ -371,8 +383,7 @@ const makeLazy = <E>(
       const own = yield* Scope.make()
       scope = own
       return yield* Layer.buildWithScope(client, own).pipe(
-        Effect.map((built) => Context.get(built, SqlClient.SqlClient)),
-        Effect.flatMap((sql) => Effect.map(databaseOf(sql), (database) => storeOf(sql, database, table, true))),
+        Effect.flatMap((built) => Effect.provide(fromClient(table, true), built)),
         Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
         // The client is the layer's, so it must not get a transaction of the first caller.
         Effect.mapInputContext((_: Context.Context<never>) => context)
@@ -402,16 +413,14 @@ const makeLazy = <E>(
 /** The table does not exist, in the words of PostgreSQL and MySQL. */
 const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
 
-/**
- * A deadlock, a conflict of transactions, or a locked file of SQLite, so that the statement had no effect. When a
- * statement is interrupted as it ends, `PgClient` cancels the next one of its connection (57014).
- */
-const conflicts = ["40001", "40P01", "57014", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"]
-
-/** Other processes have all connections, and usually need them for a moment only. */
-const noConnection = ["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
-
-const transient = new Set([...conflicts, ...noConnection])
+const transient = new Set([
+  // A deadlock, a conflict of transactions, or a locked file of SQLite: the statement had no effect.
+  ...["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"],
+  // When a statement is interrupted as it ends, `PgClient` cancels the next one of its connection.
+  "57014",
+  // Other processes have all connections, and usually need them for a moment only.
+  ...["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
+])
 
 /** Waits between attempts, which the driver of SQLite would do by stopping all fibers. */
 const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>

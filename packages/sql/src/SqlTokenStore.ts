@@ -202,7 +202,7 @@ const storeOf = (connected: Connected): Service => {
         changes(statements.takeOver, owner, millis, name),
         (isTaken) => isTaken ? Effect.succeed(true) : changes(statements.insertNew, name, owner, millis)
       )
-      : changes(statements.lease, name, owner, millis)
+      : changes(statements.lease, name, owner, millis, name)
 
   // More than one row for each entry and each lease remains only after a secret was changed. Locks no other row.
   const clean = Effect.flatMap(
@@ -304,16 +304,20 @@ const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execut
 const statementsOf = (database: Database, table: string) => {
   const { later, now, replace, yesterday } = dialects[database]
   const isStored = `name = ? AND value = ? AND expires > ${now}`
-  const insert = `INTO ${table} (name, value, expires) VALUES (?, ?, ${later})`
+  const row = `INTO ${table} (name, value, expires)`
+  const values = `VALUES (?, ?, ${later})`
   return {
     get: `SELECT value FROM ${table} WHERE name = ? AND expires > ${now}`,
-    put: `INSERT ${insert} ${replace}`,
+    put: `INSERT ${row} ${values} ${replace}`,
     expire: `UPDATE ${table} SET expires = ${now} WHERE ${isStored}`,
     extend: `UPDATE ${table} SET expires = ${later} WHERE ${isStored}`,
-    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so there MySQL needs two statements.
-    lease: `INSERT ${insert} ${replace} WHERE ${table}.expires <= ${now}`,
+    // `ON CONFLICT` alone would lock the row of a lease that is held, and PostgreSQL would write to its disk for that.
+    lease: `INSERT ${row} SELECT ?, ?, ${later} ` +
+      `WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE name = ? AND expires > ${now}) ` +
+      `${replace} WHERE ${table}.expires <= ${now}`,
+    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so MySQL needs two statements.
     takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
-    insertNew: `INSERT IGNORE ${insert}`,
+    insertNew: `INSERT IGNORE ${row} ${values}`,
     findOld: `SELECT name FROM ${table} WHERE expires < ${yesterday}`,
     deleteOld: `DELETE FROM ${table} WHERE name = ? AND expires < ${yesterday}`
   }

@@ -212,6 +212,15 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
     })
   }
 
+  if (kind === "pg") {
+    test.live("a process that does not get a lease only reads: it does not lock the row, which would be a write", function*() {
+      const { query, url } = yield* running
+      const store = yield* lazily(url, "only_read")
+      deepStrictEqual([yield* isHeld(store, "key"), yield* isHeld(store, "key")], [false, true])
+      deepStrictEqual(yield* query("SELECT xmax::text FROM only_read"), [["0"]])
+    })
+  }
+
   if (kind === "mysql") {
     test.live("a lease is granted once, whether the client counts changed rows or found rows", function*() {
       const { url } = yield* running

@@ -119,7 +119,7 @@ export const layer = (options?: Options): Layer.Layer<TokenStore, ConfigurationE
   Layer.effect(TokenStore, make(options))
 
 /**
- * Creates a store with its own client, which the first operation builds. So neither the layer nor a call fails while
+ * Creates a store with its own client, which it builds in the background. So neither the layer nor a call fails while
  * the database is down: as long as a client cannot be built, operations fail, and each builds it anew. Fails with
  * `ConfigurationError` when the name of the table is unusable. Two connections are enough for the client.
  *
@@ -366,7 +366,7 @@ const dialects: Record<Database, Dialect> = {
   }
 }
 
-/** Creates the client in the first operation, and again in a later one if that failed. */
+/** Creates the client in the background, and again in a later operation if that failed. */
 const makeLazy = <E>(
   client: Layer.Layer<SqlClient.SqlClient, E>,
   table: string
@@ -405,6 +405,9 @@ const makeLazy = <E>(
           return Effect.fail(error instanceof ConfigurationError ? "unsupported database" : codeOf(error))
         })
       }).pipe(retrying, Effect.mapError((reason) => new TokenStoreError({ operation, reason })))
+
+    // So the time limit of the first operation usually does not include the connection.
+    yield* Effect.forkScoped(Effect.interruptible(Effect.ignore(store("get"))))
 
     return TokenStore.of({
       get: (key) => Effect.flatMap(store("get"), (store) => store.get(key)),

@@ -327,6 +327,15 @@ describe("a statement that fails", () => {
 })
 
 describe("SqlTokenStore.layer", () => {
+  test.live("layerLazy builds its client once, and before the first operation", function*() {
+    let count = 0
+    const counted = Layer.tap(playing("pg", Effect.succeed([])), () => Effect.sync(() => count++))
+    const store = yield* built(SqlTokenStore.layerLazy(counted))
+    yield* until("it is built", Effect.sync(() => count === 1))
+    yield* Effect.all([store.get("key"), store.get("key")], { concurrency: 2 })
+    assert.strictEqual(count, 1)
+  })
+
   test.live.each(["mssql", "clickhouse"])("refuses a client for %s", function*(dialect) {
     const client = playing(dialect)
     const { message } = yield* Effect.flip(built(Layer.provide(SqlTokenStore.layer(), client)))

@@ -317,7 +317,7 @@ describe("SqlTokenStore.layer", () => {
     const scope = yield* Scope.make()
     const events: Array<string> = []
     const seen = (event: string) => Effect.sync(() => events.push(event))
-    const client = Layer.tap(playing("pg", Effect.succeed([])), () => seen("built"))
+    const client = Layer.merge(playing("pg", Effect.succeed([])), Layer.effectDiscard(seen("built")))
     const never = Layer.effect(SqlClient.SqlClient, Effect.onInterrupt(Effect.never, () => seen("stopped")))
     const [store] = yield* Effect.all([built(SqlTokenStore.layerLazy(client)), built(SqlTokenStore.layerLazy(never))])
       .pipe(

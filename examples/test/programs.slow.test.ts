@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
+import { patient } from "@store-api/testing/childProcess"
 import { freePort, shared } from "@store-api/testing/loopback"
 import { isLeftOut, redisServer } from "@store-api/testing/redisServers"
 import { Effect, Redacted, Schedule, TestClock, TestServices } from "effect"
@@ -249,13 +250,14 @@ describe("examples", { timeout: 60_000 }, () => {
         const emulator = yield* Emulator.make()
         const redis = yield* redisServer()
         const variables = { ...variablesOf(emulator), STORE_API_REDIS_URL: redis.url }
-        const fleet = Effect.all(Array.from({ length: 3 }, () => run("fleet", variables)), { concurrency: 3 })
-        const together = yield* fleet
+        const fleet = (more = {}) =>
+          Effect.all(Effect.replicate(run("fleet", { ...variables, ...more }), 3), { concurrency: 3 })
+        const together = yield* fleet(patient)
         for (const { output } of together) assert.match(output, /^200, with the token that expires at \S+Z\n$/)
         assert.strictEqual(new Set(together.map(({ output }) => output)).size, 1)
         assert.strictEqual(yield* tokenRequests(emulator), 1)
         yield* redis.stop
-        const alone = yield* fleet
+        const alone = yield* fleet()
         for (const { output } of alone) assert.include(output, "200, with the token that expires at")
         assert.strictEqual(yield* tokenRequests(emulator), 4)
       })

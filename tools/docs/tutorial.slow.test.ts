@@ -7,6 +7,7 @@ import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { patient } from "@store-api/testing/childProcess"
 import { freePort } from "@store-api/testing/loopback"
 import { Effect } from "effect"
 import ts from "typescript"
@@ -21,7 +22,7 @@ const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production
 /** The emulator's terminal in the text: token requests and requests for orders, for each run of main.ts and many.ts. */
 const shown = new Map([
   ["docs/tutorial/1-first-call.md", [[1, 1], [1, 0], [0, 0], [0, 0], [1, 0], [1, 100]]],
-  ["docs/tutorial/2-testing.md", [[3, 100]]],
+  ["docs/tutorial/2-testing.md", [[3, 1]]],
   ["docs/tutorial/3-several-instances.md", [[1, 2], [1, 1]]]
 ])
 
@@ -114,6 +115,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
     variables[exported] = value
     // The page does not say how to start the server.
     if (exported === "STORE_API_REDIS_URL") {
+      Object.assign(variables, patient)
       const args = ["--port", ports.get("6390") ?? "", "--save", "", "--dir", shop]
       await open("redis", "redis-server", args, "Ready to accept connections")
     }

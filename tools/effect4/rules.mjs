@@ -269,7 +269,7 @@ export const forbidden = {
   "Array.partition": "Effect 4 returns the passing elements first",
   "Clock.currentTimeNanos": "in Effect 4 it is the wall clock",
   "Config.all": "Effect 4 names only the first missing variable. Use internal/configOf",
-  "Duration.subtract": "Effect 4 returns a negative duration in place of zero",
+  "Duration.subtract": "Effect 4 returns a negative duration instead of zero",
   "Effect.contextWith": "Effect 4 expects an effect",
   "Effect.disconnect": "Effect 4 does not have it. Use internal/bounded",
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",

@@ -9,19 +9,19 @@ import {
 import * as Data from "effect/Data"
 import * as Record from "effect/Record"
 
-/** The only table of exit codes. The help prints it. 1 and 4 are those of gh. */
+/** The only table of exit codes, which the help prints. 1 and 4 are the same as for the GitHub CLI. */
 export const exitCodes = {
   done: { code: 0, text: "Done" },
   httpError: { code: 1, text: "The API responded with an error (call)" },
-  usage: { code: 2, text: "The command line cannot be used" },
-  configuration: { code: 3, text: "The settings cannot be used, or (check) the clock" },
-  refused: { code: 4, text: "No token, and a later attempt will not help" },
+  usage: { code: 2, text: "The command line is invalid" },
+  configuration: { code: 3, text: "A setting is missing or invalid; check: or the clock is wrong" },
+  refused: { code: 4, text: "No token, and trying again will not help" },
   unavailable: { code: 5, text: "No token now; status: no valid token is cached" },
   noResponse: { code: 6, text: "The API did not respond" },
   status: { code: 7, text: "The API responded with an error (call --fail, check)" },
-  output: { code: 8, text: "The output cannot be written, or not to a terminal" },
+  output: { code: 8, text: "The output cannot be written, or not shown on a terminal" },
   unexpected: { code: 70, text: "A bug in store-api" },
-  notStarted: { code: 127, text: "The program of run cannot be started; else its own code" },
+  notStarted: { code: 127, text: "run cannot start the program; else the program's code" },
   interrupted: { code: 130, text: "Interrupted; 143 by SIGTERM" }
 } as const
 
@@ -37,7 +37,7 @@ export const { output: unwritable, refused, status, unavailable, usage } = fault
 
 export type LibraryError = AccessTokenError | ConfigurationError | UntrustedOriginError
 
-/** The errors of the library, with the names of the flags and variables that the user gave. */
+/** Turns an error of the library into one that names the flag or variable that the user gave. */
 export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault => {
   switch (error._tag) {
     case "UntrustedOriginError":
@@ -53,7 +53,7 @@ export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault 
 export const listed = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
 
-/** The system's code of an error, or of what caused it: the rest of its message may hold the request. */
+/** Returns the system's code of an error or of its cause. The rest of its message may contain the request. */
 export const systemCode = (cause: unknown, depth = 0): string | undefined => {
   if (!(cause instanceof Error) || depth > 4) return undefined
   return "code" in cause && typeof cause.code === "string" ? cause.code : systemCode(cause.cause, depth + 1)

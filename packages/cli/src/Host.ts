@@ -19,7 +19,7 @@ export interface Service {
   readonly homedir: () => string
   /** Resolves a path that may be relative to the current folder. */
   readonly pathOf: (path: string) => string
-  /** Reads the keys that are pressed. Loaded when the secret is asked for. */
+  /** Reads the keys that are pressed. Loaded only to ask for a secret or a setting. */
   readonly terminal: Layer.Layer<Terminal.Terminal>
 }
 
@@ -34,10 +34,10 @@ export class Host extends Context.Reference<Host>()("@store-api/cli/Host", {
   })
 }) {}
 
-/** Whether a person can be asked: CI may offer a terminal too. */
+/** Whether a person can answer a prompt. CI may have a terminal as well, but nobody types there. */
 export const isAttended = ({ process }: Service): boolean =>
   !process.env["CI"] && process.stdin.isTTY === true && process.stderr.isTTY === true
 
-/** Of this package, also from its bundle. */
+/** Returns the version of this package, also in its bundle. */
 export const version = (): string =>
   (createRequire(import.meta.url)("../package.json") as { readonly version: string }).version

@@ -7,8 +7,8 @@ import * as Fiber from "effect/Fiber"
 import { main } from "./commandLine.js"
 import { exitCodes } from "./Fault.js"
 
-// A closed pipe (`| head`) ends the run without an error. Without a reader of standard error the run continues.
-// Other failures of standard output are those of the command that writes.
+// A closed pipe (`| head`) ends the run without an error, but the run continues if only standard error is closed.
+// The command that writes reports any other failure of standard output.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0)
 })
@@ -21,7 +21,7 @@ let interrupted: number = exitCodes.interrupted.code
 const onSignal = (signal: NodeJS.Signals) => {
   process.off("SIGINT", onSignal).off("SIGTERM", onSignal)
   if (signal === "SIGTERM") interrupted = 143
-  // The terminal shows ^C; the shell continues on a line of its own.
+  // The terminal shows ^C, so the shell's prompt needs a new line.
   else if (process.stderr.isTTY) process.stderr.write("\n")
 }
 process.on("SIGINT", onSignal).on("SIGTERM", onSignal)

@@ -1,4 +1,4 @@
-/** From arguments to an exit code, by commander: its flags are strict, and it writes the help. */
+/** Turns arguments into an exit code. Commander parses the flags strictly and writes the help. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Command as Parser, CommanderError, Option } from "commander"
 import * as Effect from "effect/Effect"
@@ -9,16 +9,16 @@ import * as flags from "./flags.js"
 import { Host, version } from "./Host.js"
 import * as output from "./output.js"
 
-/** Other users can read the arguments of a process, so this program does not repeat such a secret. */
+/** Whether an argument holds a secret. Other users can read it there already, and an error must not repeat it. */
 const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.test(arg)
 
 const run = (args: ReadonlyArray<string>) => {
-  // Those after -- are of another program.
+  // Arguments after -- belong to another program.
   if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
-    const why = "A secret is never a flag, because others on this machine can read flags."
+    const why = "A secret cannot be a flag, because other users of this machine can read flags."
     return usage(`${why} Use STORE_API_CLIENT_SECRET or --secret-file.`)
   }
-  // Hidden: the completion scripts run it.
+  // Hidden, because only the completion scripts run it.
   return args[0] === "__complete"
     ? load(() => import("./commands/completion.js"), ({ complete }) => complete(commands, args.slice(1)))
     : Effect.flatMap(Host, ({ process }) => parse(args, Math.min(process.stdout.columns ?? 80, 80)))
@@ -80,7 +80,7 @@ const parse = (args: ReadonlyArray<string>, columns: number): Run => {
   })
 }
 
-/** `help COMMAND` as `COMMAND --help`, so that an unknown command is reported in the same way. */
+/** Rewrites `help COMMAND` as `COMMAND --help`, so that an unknown command is reported in the same way. */
 const withHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (args.length === 0) return ["--help"]
   if (args[0] !== "help") return args
@@ -95,7 +95,7 @@ const exitCodesText = Object.values(exitCodes)
 
 type Texts = Map<string, ReadonlyArray<string>>
 
-/** Collects each value, before and after the command, so that a flag given twice is found. */
+/** Collects each value, before and after the command, so that a repeated flag is noticed. */
 const addFlags = (parser: Parser, table: flags.Flags, given: Texts, hidden = false): void => {
   for (const [name, { alias, text, value }] of Object.entries(table)) {
     const term = `${alias === undefined ? "" : `-${alias}, `}--${name}${value === undefined ? "" : ` <${value}>`}`
@@ -107,13 +107,13 @@ const addFlags = (parser: Parser, table: flags.Flags, given: Texts, hidden = fal
 /** The values of the flags, or what is wrong with them. */
 const valuesOf = (given: Texts, args: ReadonlyArray<string>, name: string, table: flags.Flags) => {
   const misplaced = [...given.keys()].find((flag) => !Object.hasOwn(table, flag))
-  if (misplaced !== undefined) return Either.left(`--${misplaced} has no meaning for ${name}.`)
+  if (misplaced !== undefined) return Either.left(`--${misplaced} is not a flag of ${name}.`)
   const values: Record<string, Given[string]> = {}
   for (const [flag, { choices, many, value }] of Object.entries(table)) {
     const texts = given.get(flag) ?? []
     values[flag] = value === undefined ? texts.length > 0 : many === true ? texts : texts[0]
     if (value !== undefined && texts.length > 1 && many !== true) return Either.left(`--${flag} is given twice.`)
-    // After `=`, it is a value.
+    // After `=`, such a text is a value.
     if (texts.some((text) => text.startsWith("--") && Object.hasOwn(table, text.slice(2)) && args.includes(text))) {
       return Either.left(`--${flag} needs a value: --${flag} ${value ?? ""}.`)
     }
@@ -124,7 +124,7 @@ const valuesOf = (given: Texts, args: ReadonlyArray<string>, name: string, table
   return Either.right(values)
 }
 
-/** The lines of commander as sentences, without the value of a flag. */
+/** Turns the lines of commander into sentences, and leaves out the value of a flag. */
 const sentenceOf = (text: string): string =>
   text.replace(/^error: /, "").replace(/=[^\n]*'/, "'").replace(/^\((.*)\)$/gm, "$1").trim().split("\n")
     .map((line) => `${line.charAt(0).toUpperCase()}${line.slice(1)}${/[.?]$/.test(line) ? "" : "."}`)

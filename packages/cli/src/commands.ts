@@ -1,4 +1,4 @@
-/** The commands. Other programs wait for `token`; the module of any other command is loaded when it runs. */
+/** The commands. Other programs wait for `token`, so the larger modules of other commands are loaded when they run. */
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import * as output from "./output.js"
 
 export type Run = Effect.Effect<void, Fault, FileSystem.FileSystem>
 
-/** By the table of flags. */
+/** The values of the flags, by name. */
 export type Given = Parameters<EmulatorCommand.Command["run"]>[0]
 
 export interface Command extends Omit<EmulatorCommand.Command, "flags" | "run"> {
@@ -27,14 +27,14 @@ const command = <F extends flags.Flags>(
 ): Command => ({
   ...about,
   flags: table,
-  // The parser makes the values by the table, of which their type is made.
+  // The parser creates the values from the same table as their type.
   run: (given, args) => run(given as flags.Values<F>, args[0] ?? "", args)
 })
 
 export const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run =>
   Effect.flatMap(Effect.promise(module), run)
 
-/** The commands of `store-api-emulator`, in a group. */
+/** The commands of `store-api-emulator`, as a group. */
 const emulator = Object.fromEntries(
   Object.entries(EmulatorCommand.commands).map(([name, command]): [string, Command] => [
     `emulator ${name}`.trim(),
@@ -71,7 +71,7 @@ export const commands: Readonly<Record<string, Command>> = {
   call: command(flags.call, {
     text: "Call the API with a token",
     args: "<path>",
-    more: "Pretty-prints JSON on a terminal. Prints the body as it is to a pipe or a file.",
+    more: "Pretty-prints JSON on a terminal, and passes the body unchanged to a pipe or a file.",
     examples: ["call '/orders?page=2' --include", "call /orders -d @order.json --fail"],
     run: (given, path) => load(() => import("./commands/call.js"), ({ run }) => run(given, path))
   }),
@@ -85,7 +85,7 @@ export const commands: Readonly<Record<string, Command>> = {
   run: command(flags.run, {
     text: "Run a command with a token in STORE_API_ACCESS_TOKEN",
     args: "<command...>",
-    more: "Write -- before it, so that its flags are its own. Signals are passed to it, and its exit code is returned.",
+    more: "Write -- before the command, to keep its flags apart. Passes signals to it and returns its exit code.",
     examples: ["run -- npm test", "run --profile books -- node import.js"],
     run: (given, _, args) => run(given, args)
   }),
@@ -97,7 +97,7 @@ export const commands: Readonly<Record<string, Command>> = {
   }),
   logout: command(flags.common, {
     text: "Remove the cached token",
-    more: "The service does not learn of it: a copy of the token stays valid until it expires.",
+    more: "The service is not told, so a copy of the token stays valid until it expires.",
     examples: ["logout", "logout --profile books"],
     run: logout
   }),
@@ -109,7 +109,7 @@ export const commands: Readonly<Record<string, Command>> = {
   "profile add": command(flags.profileAdd, {
     text: "Save the settings under a name",
     args: "<name>",
-    more: "Takes them from flags, the environment and .env, asks for what is missing, and requests a token with them.",
+    more: "Reads flags, the environment and .env, asks for what is missing, and verifies all by requesting a token.",
     examples: [
       "profile add books --auth-url https://auth.example --client-id me",
       "profile add books --dotenv books.env --force"
@@ -119,7 +119,7 @@ export const commands: Readonly<Record<string, Command>> = {
   "profile use": command(flags.none, {
     text: "Make a profile the default",
     args: "<name>",
-    more: "It is used where no flag, no variable and no .env gives a setting. The first saved profile is the default.",
+    more: "It applies if no flag, variable or .env gives a setting. The first profile that you save is the default.",
     examples: ["profile use books", "profile use books && store-api call /orders"],
     run: (_, name) => load(() => import("./commands/profile.js"), ({ use }) => use(name))
   }),

@@ -1,4 +1,4 @@
-/** The flags of each command. The parser, the help and the completion are made of these tables. */
+/** The flags of each command, from which the parser, the help and the completion are built. */
 import type * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 
 /** A flag, which may have one letter as well. */
@@ -15,13 +15,13 @@ export type Values<F extends Flags> = {
     : boolean
 }
 
-/** Of every command that needs a token. They may also stand before the command. */
+/** The flags of every command that needs a token. They may also precede its name. */
 export const common = {
-  "auth-url": { value: "URL", text: "Base of the token service (STORE_API_AUTH_URL)" },
-  "api-url": { value: "URL", text: "Base of the API (STORE_API_URL)" },
+  "auth-url": { value: "URL", text: "Base URL of the token service (STORE_API_AUTH_URL)" },
+  "api-url": { value: "URL", text: "Base URL of the API (STORE_API_URL)" },
   "client-id": { value: "ID", text: "Id of the client (STORE_API_CLIENT_ID)" },
-  "secret-file": { value: "PATH", text: "File in place of STORE_API_CLIENT_SECRET; - is stdin" },
-  // Not `--env-file`, which Node also takes for itself, wherever it stands.
+  "secret-file": { value: "PATH", text: "File instead of STORE_API_CLIENT_SECRET; - is stdin" },
+  // Not `--env-file`, because Node itself reads that flag, wherever it stands.
   "dotenv": { value: "PATH", text: "File of variables. Default: .env" },
   "profile": { value: "NAME", text: "Use a saved profile (STORE_API_PROFILE)" },
   "cache-dir": { value: "PATH", text: "Folder of the cache (STORE_API_TOKEN_FOLDER)" },

@@ -1,4 +1,4 @@
-/** Writes to standard output and standard error. Colours are for terminals that have them. */
+/** Writes to standard output and standard error. Uses colours only on a terminal that has them. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -18,12 +18,12 @@ const colours = { red: 31, green: 32, yellow: 33 }
 export const painted = (host: Service, out: Out, colour: keyof typeof colours, text: string): string =>
   hasColours(host, out) ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
 
-/** Waits until the text was taken, so that a slow reader slows the server down. */
+/** Waits until the text is written, so that a slow reader also slows the server down. */
 export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, Fault> =>
   Effect.flatMap(Host, ({ process }) =>
     Effect.async((resume) => {
       process[out].write(text, (error?: NodeJS.ErrnoException | null) => {
-        // A reader that has gone ends the program: see `bin.ts`.
+        // `bin.ts` ends the program when its reader is gone.
         if (out === "stdout" && error?.code === "EPIPE") return
         resume(error === null || error === undefined ? Effect.void : unwritable(`Cannot write to ${out}.`))
       })
@@ -31,14 +31,14 @@ export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, 
 
 export const line = (text: string): Effect.Effect<void, Fault> => write("stdout", `${text}\n`)
 
-/** As `cat -v` shows them: control characters of a server would move the cursor, set a title or reverse the text. */
+/** Shows control characters as `cat -v` does. Those of a server could move the cursor, set a title or reverse text. */
 export const visible = (text: string): string =>
   text.replace(/\r(?=\n)/g, "").replace(/[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu, (control) => {
     const code = control.charCodeAt(0)
     return code < 0x80 ? `^${String.fromCharCode(code ^ 0x40)}` : `<U+${code.toString(16).padStart(4, "0")}>`
   })
 
-/** On a terminal, the moment after which something is possible is a time from now. */
+/** On a terminal, "after 2026-11-26T12:00:00Z" becomes a time from now, such as "in 3 s". */
 export const forPerson = (out: Out, text: string): Effect.Effect<string> =>
   Effect.zipWith(Host, Clock.currentTimeMillis, ({ process }, now) =>
     process[out].isTTY === true
@@ -53,23 +53,23 @@ export const inWords = (millis: number): string => {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
-/** What a person should know, and a program does not read. */
+/** Prints what a person should know but no program reads. */
 export const note = (text: string): Effect.Effect<void> => Effect.ignore(write("stderr", `store-api: ${text}\n`))
 
-/** Why a run fails. */
+/** Prints why a run fails. */
 export const problem = (message: string): Effect.Effect<void> =>
   Effect.zipWith(Host, forPerson("stderr", message), (host, text) => painted(host, "stderr", "red", text)).pipe(
     Effect.flatMap(note)
   )
 
-/** On a terminal, says after 2 seconds what is waited for. */
+/** On a terminal, reports after 2 seconds what the command is waiting for. */
 export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
   const slow = Effect.interruptible(Effect.delay(note(`Waiting for ${what}. Press Ctrl+C to stop.`), "2 seconds"))
   const noted = Effect.acquireUseRelease(Effect.fork(slow), () => effect, Fiber.interruptFork)
   return Effect.flatMap(Host, ({ process }) => process.stderr.isTTY === true ? noted : effect)
 }
 
-/** Logs to standard error, such as the warnings of the library. Without a layer, the command starts sooner. */
+/** Writes log entries, such as the library's warnings, to standard error. Starts sooner than a layer would. */
 export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Host, (host) => {
     const logger = Logger.make<unknown, void>(({ annotations, logLevel, message }) => {

@@ -1,4 +1,4 @@
-/** Acquires tokens. Loaded when the cached token does not do. */
+/** Acquires tokens. `token` loads it only if the cached token cannot be used. */
 import { createHmac } from "node:crypto"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -44,7 +44,7 @@ export const make = (settings: Settings, caching: Caching) =>
     const source = caching["no-cache"]
       ? { ...endpoint, dropRejected: () => Effect.succeed(undefined) }
       : yield* cachedSource(settings, endpoint, caching["force-refresh"])
-    // Without an early renewal: it would be interrupted at the end of the run.
+    // No early renewal, because the end of the run would interrupt it.
     const provider = yield* AccessTokenProvider.make({ refreshAhead: 0 }).pipe(
       Effect.provideService(TokenSource.TokenSource, source)
     )
@@ -53,11 +53,11 @@ export const make = (settings: Settings, caching: Caching) =>
       if (token.acquiredAt.epochMillis >= startedAt) return token
       if (caching["force-refresh"]) return yield* provider.refresh
       if ((yield* provider.status).state !== "MustWait") return token
-      // As the provider does it: waits for half of the remaining lifetime, then returns the cached token.
+      // Waits for half of the remaining lifetime, then returns the cached token, as the provider does.
       const longest = Duration.times(yield* remaining(token), 0.5)
       return yield* Effect.orElse(Effect.timeout(provider.refresh, longest), () => provider.get)
     })
-    // One per token that an API rejected: until when it stays, because too many were rejected before.
+    // One entry per rejected token: the time until which it stays cached, because too many were rejected before it.
     const rejections: Array<number | undefined> = []
     const invalidate = (token: AccessToken) =>
       Effect.flatMap(source.dropRejected(token), (keptUntil) => {
@@ -67,7 +67,7 @@ export const make = (settings: Settings, caching: Caching) =>
     return { http, provider: { ...provider, get: output.whileWaiting("a token", get), invalidate }, rejections }
   })
 
-/** A token for a run that does nothing else. */
+/** Acquires a token for a run that needs nothing else. */
 export const acquireToken = (settings: Settings, caching: Caching) =>
   make(settings, caching).pipe(
     Effect.flatMap(({ provider }) => provider.get),
@@ -75,17 +75,17 @@ export const acquireToken = (settings: Settings, caching: Caching) =>
     Effect.mapError((error) => error._tag === "Fault" ? error : settings.explain(error))
   )
 
-/** The cached token, or another one. A loop of runs sends no more token requests than one process. */
+/** A source of the cached token or a new one. A loop of runs sends no more token requests than one process. */
 const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
   Effect.gen(function*() {
     const { acquire } = yield* shared(settings).pipe(
-      // A token that is to be replaced stays until another one comes, for a run that finds no other.
+      // A token stays until its replacement is stored, because other runs may have no other meanwhile.
       Effect.provideService(TokenStore, { ...settings.store, remove: () => Effect.succeed(true) }),
       Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, force))
     )
     const stored = Effect.map(Effect.option(cached(settings)), Option.flatten)
     return {
-      // A rejected token is not stored any more. If the endpoint issues it again, it is stored again.
+      // Once a rejected token is removed, nothing is left to replace. If the endpoint repeats it, it is stored again.
       acquire: (replacing: Option.Option<AccessToken>) =>
         Effect.flatMap(stored, (stored) => acquire(Option.zipRight(stored, replacing))),
       dropRejected: (token: AccessToken): Effect.Effect<number | undefined> =>
@@ -99,12 +99,15 @@ const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: 
     }
   })
 
-/** As in one process, five rejections take effect at once, and one more per minute. Returns when the next one can. */
+/**
+ * As in one process, five rejections take effect at once, and one more per minute. Returns `undefined` if this one
+ * does, or else when the next one can.
+ */
 const spendRejection = (settings: Settings) =>
   Effect.gen(function*() {
     const { get, put } = remembered(settings, "rejections")
     const now = yield* Clock.currentTimeMillis
-    // The budget is full at this time. A clock that was set back does not make it later.
+    // The time at which the budget is full again. A clock that was set back does not make it later.
     const full = Option.getOrElse(Option.flatMap(yield* get, Num.parse), () => now)
     const next = Math.min(Math.max(full, now) + 60_000, now + 6 * 60_000)
     if (next > now + 5 * 60_000) return next - 5 * 60_000
@@ -112,12 +115,12 @@ const spendRejection = (settings: Settings) =>
     return undefined
   })
 
-/** In milliseconds: as the provider does it, from 1 second, doubled, to 1 minute; `Retry-After` up to an hour. */
+/** In milliseconds. As in the provider, pauses double from 1 second to 1 minute. `Retry-After` counts up to an hour. */
 const longestPause = 60_000
 const longestPauseOfOutage = 5000
 const longestRetryAfter = 3_600_000
 
-/** After an error, or the same token again. */
+/** A pause after an error, or after the endpoint repeated its token. */
 const Pause = Schema.Struct({
   from: Schema.NonNegative,
   pause: Schema.Number.pipe(Schema.between(1000, longestPause)),
@@ -126,7 +129,7 @@ const Pause = Schema.Struct({
 type Pause = typeof Pause.Type
 const pauseJson = Schema.parseJson(Pause)
 
-/** What a run leaves to the next ones. The key shows neither client nor endpoint; another secret gives another key. */
+/** What a run leaves for the next ones. The key reveals neither client nor endpoint, and changes with the secret. */
 const remembered = (settings: Settings, kind: "cooldown" | "rejections") => {
   const { authUrl, credentials: { clientId, clientSecret }, store } = settings
   const text = JSON.stringify([kind, authUrl, clientId])
@@ -143,21 +146,21 @@ const remembered = (settings: Settings, kind: "cooldown" | "rejections") => {
 const cooldownOf = (settings: Settings) => {
   const { get, put } = remembered(settings, "cooldown")
   return {
-    // One that begins in the future, beyond the tolerance of the store, would end too late.
+    // A cooldown that begins in the future, beyond the tolerance of the store, would end too late.
     get: Effect.zipWith(get, Clock.currentTimeMillis, (entry, now) =>
       Option.getOrUndefined(
         Option.filter(Option.flatMap(entry, Schema.decodeOption(pauseJson)), ({ from }) => from <= now + 1000)
       )),
-    // A minute longer, in which another failure doubles the pause.
+    // Kept a minute longer, so that another failure doubles the pause.
     put: (pause: Pause) => put(Schema.encodeSync(pauseJson)(pause), endOf(pause, true) - pause.from + longestPause),
     end: put("", 0)
   }
 }
 
-/** The endpoint has just issued a token. */
+/** Ends the cooldown after the endpoint has issued a token. */
 export const endCooldown = (settings: Settings) => cooldownOf(settings).end
 
-/** A run without a valid token waits at most 5 seconds, unless the endpoint refused the request. */
+/** A run without a valid token waits at most 5 seconds, unless the endpoint refused the credentials or answered 429. */
 const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
   if (Option.isNone(error)) return isRenewal ? from + pause : from
   const isRefused = error.value._tag === "TokenRefusedError" &&
@@ -178,8 +181,8 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: 
       const at = (cooldown: Pause) => DateTime.unsafeMake(endOf(cooldown, isRenewal))
       if (last !== undefined && !force && (yield* Clock.currentTimeMillis) < at(last).epochMillis) {
         const until = DateTime.formatIso(at(last))
-        const note = `The last token request failed; the next is sent after ${until}, or with --force-refresh.`
-        // A renewal has the cached token to return.
+        const note = `The last token request failed. The next one is sent after ${until}, or with --force-refresh.`
+        // A renewal can still return the cached token.
         if (!isRenewal) yield* Effect.flatMap(output.forPerson("stderr", note), output.note)
         return yield* withRetryAt(Option.getOrElse(last.error, () => noToken), Option.some(at(last)))
       }
@@ -202,7 +205,7 @@ const isSame = (one: AccessToken, other: AccessToken) => Equal.equals(one.value,
 export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): string =>
   `${method} ${url.replace(/\?.*/s, "")}`
 
-/** Reports a request with its outcome, also one that a time limit interrupts. */
+/** Reports a request and its outcome, even if a time limit interrupts it. */
 const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: HttpClientRequest.HttpClientRequest) =>
   Effect.flatMap(Clock.currentTimeMillis, (start) =>
     Effect.onExit(sent, (exit) => {
@@ -211,7 +214,7 @@ const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: 
       return Effect.flatMap(Clock.currentTimeMillis, report)
     }))
 
-/** The HTTP client of a run, without headers of a trace, which nobody collects. The library names the token request. */
+/** The HTTP client of a run, with its own User-Agent, but without trace headers, because nobody collects the traces. */
 export const layerHttp = ({ verbose }: { readonly verbose: boolean }) =>
   Layer.effect(
     HttpClient.HttpClient,

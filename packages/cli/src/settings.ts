@@ -1,4 +1,4 @@
-/** The settings by flags, variables and prompts, in this order. */
+/** Reads the settings from flags, variables and prompts, in this order. */
 import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Terminal from "@effect/platform/Terminal"
@@ -36,8 +36,8 @@ export interface Settings {
 }
 
 /**
- * All that a token needs. `api`: whether the command needs the base of the API, can use it, or ignores it. `asks`: a
- * person is asked for what is missing. Otherwise that is only so for the secret.
+ * Reads all that a token needs. `api`: whether the command needs the API's URL, can use it, or ignores it. `asks`:
+ * whether to ask for any missing setting. Otherwise, only the secret is asked for.
  */
 export const read = (
   given: flags.Values<typeof flags.common>,
@@ -59,7 +59,7 @@ export const read = (
         value === "" ? undefined : { name, value, origin: "the prompt", isImplicit: false })
     }
     const authUrl = yield* find("authUrl", "URL of the token service")
-    const apiUrl = yield* find("apiUrl", "URL of the API, if it is known", true)
+    const apiUrl = yield* find("apiUrl", "URL of the API (optional)", true)
     const clientId = yield* find("clientId", "Client id")
     const cacheDir = yield* find("cacheDir")
     const secret = yield* locateSecret(given["secret-file"], known)
@@ -119,16 +119,16 @@ const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: Variables
   return configuration(`${names} ${verb} not set. Set ${them} ${add}${place}, or use ${flags}.${hint}`)
 }
 
-/** A `.env` in a folder of another person must not lead the user's secret to its address. */
+/** A `.env` in somebody else's folder must not direct the user's secret to an address of theirs. */
 const isUntrusted = (names: ReadonlyArray<string>, secret: string): Fault => {
   const unused = `${listed(names)} of a .env that you did not name ${names.length === 1 ? "is" : "are"} not used`
-  const remedy = "If the file is right, use --dotenv .env; if not, give the address by flag or in the environment."
+  const remedy = "If you trust the file, use --dotenv .env; if not, give the address by flag or in the environment."
   return configuration(`${unused} with the secret from ${secret}. ${remedy}`)
 }
 
 /**
- * Where the secret comes from, with an effect that reads it: only after the address is known to be the user's.
- * `undefined` if no source has the secret and there is no terminal to ask at.
+ * Finds where the secret comes from. The effect that reads it runs only once the address is known to be the user's.
+ * Returns `undefined` if no source has the secret and nobody can be asked.
  */
 const locateSecret = (file: string | undefined, known: Variables) =>
   Effect.gen(function*() {
@@ -159,14 +159,14 @@ const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
       try: () => consumers.text(stdin),
       catch: () => configuration("Cannot read standard input, the file of --secret-file.")
     }),
-    // A folder, too, is read as nothing.
+    // A folder is read as empty text as well.
     (text) => text !== "",
     () => configuration("Standard input, the file of --secret-file, is empty.")
   )
 
 /**
- * Asks at the terminal, and shows nothing of a secret. Standard output stays free for the result. `isOptional`: nothing
- * may be typed.
+ * Asks at the terminal without showing a secret. Standard output stays free for the result. `isOptional`: the answer
+ * may be empty.
  */
 const ask = (
   prompt: string,
@@ -180,7 +180,7 @@ const ask = (
     yield* write("stderr", prompt)
     let text = ""
     while (true) {
-      // Ctrl+C and Ctrl+D end the keys.
+      // Ctrl+C and Ctrl+D end the input.
       const { input, key } = yield* Effect.catchAll(
         keys.take,
         () => Effect.zipRight(write("stderr", "\n"), Effect.interrupt)

@@ -10,12 +10,12 @@ import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import type { Settings } from "./settings.js"
 
-/** For one operation on the folder of the cache, which may be on a network. */
+/** The time limit of one operation on the cache, whose folder may be on a network. */
 export const storeTimeout = "5 seconds"
 
 /**
- * A source that shares tokens with other runs. A slow home folder does not cause a request, nor does a token of which
- * little is left: the run itself waits for another one then.
+ * A source that shares tokens with other runs. Neither a slow home folder nor a token that expires soon causes a
+ * request here: in the second case, the run itself waits for another token.
  */
 export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
   SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout, leeway: 0 }).pipe(
@@ -26,7 +26,7 @@ export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
     })
   )
 
-/** Callers do not see it. */
+/** A placeholder that callers never see. */
 export const noToken = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
 /** The token that the next run would use. Nothing is sent or written. */
@@ -35,7 +35,7 @@ export const cached = (settings: Settings) => readCached(settings, Option.none()
 /** Removes this token from the cache, unless another run has replaced it. */
 export const forget = (settings: Settings, token: AccessToken) => readCached(settings, Option.some(token))
 
-/** The cached token, by a shared source that cannot acquire. It removes the one to be replaced. */
+/** Reads the cache through a shared source that cannot acquire, and removes the token that is to be replaced. */
 const readCached = (settings: Settings, replacing: Option.Option<AccessToken>) =>
   Effect.gen(function*() {
     const { acquire } = yield* shared(settings).pipe(
@@ -45,6 +45,6 @@ const readCached = (settings: Settings, replacing: Option.Option<AccessToken>) =
       }),
       Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => noToken))
     )
-    // The acquisition warns about an unusable cache.
+    // The acquisition that follows warns about an unusable cache.
     return yield* Logger.withMinimumLogLevel(Effect.option(acquire(replacing)), LogLevel.None)
   })

@@ -1,4 +1,4 @@
-/** Variables: of the environment and a file, or of a profile alone, which is a file of the user for one service. */
+/** Reads the variables of the environment and a file, or of a profile alone: the user's file for one service. */
 import { dirname, isAbsolute, join } from "node:path"
 import { parseEnv } from "node:util"
 import type { PlatformError } from "@effect/platform/Error"
@@ -10,7 +10,7 @@ import { configuration, type Fault, listed, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
 import { Host } from "./Host.js"
 
-/** The secret has no flag for its value: others on the machine can read the arguments of a process. */
+/** No flag takes the secret itself, because other users can read the arguments of a process. */
 export const sources = {
   authUrl: { flag: "auth-url", variable: "STORE_API_AUTH_URL" },
   clientId: { flag: "client-id", variable: "STORE_API_CLIENT_ID" },
@@ -36,7 +36,7 @@ export interface Variables {
   readonly profile: string | undefined
 }
 
-/** A profile is not mixed with the environment: the secret of one service never goes to the address of another. */
+/** A profile is not mixed with the environment, so the secret of one service never goes to the address of another. */
 export const read = (given: flags.Values<typeof flags.common>, hasDefault: boolean) =>
   Effect.gen(function*() {
     const chosen = given.profile ?? (yield* Host).process.env["STORE_API_PROFILE"]
@@ -73,7 +73,7 @@ const finder =
     return value === undefined ? undefined : { name, value, origin, isImplicit }
   }
 
-/** Read by Node, which takes a `$` in a value as it is. */
+/** Node parses the file, and leaves a `$` in a value as it is. */
 const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
@@ -111,7 +111,7 @@ export const fileOf = (name: string, by: string): Effect.Effect<string, Fault> =
   isName(name)
     ? Effect.map(folder, (folder) => join(folder, `${name}${extension}`))
     : (by === "STORE_API_PROFILE" ? configuration : usage)(
-      `${by} must be letters, digits, "-", "_" and ".", without a "." at the start.`
+      `${by} must consist of letters, digits, "-", "_" and ".", and not start with a ".".`
     )
 
 export const readProfile = (name: string, by: string) =>
@@ -140,20 +140,20 @@ export const isUnknown = (name: string) =>
 /** The file with the name of the default profile. */
 const defaultFile = Effect.map(folder, (folder) => join(folder, "default"))
 
-/** Of the profile that is used where no setting is given. */
+/** The name of the profile that applies if no setting is given. */
 export const defaultName = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const name = yield* Effect.orElseSucceed(fs.readFileString(yield* defaultFile), () => "")
   return name.trim() || undefined
 })
 
-/** `undefined`: there is no default profile any more. */
+/** `undefined` leaves no default profile. */
 export const setDefault = (name: string | undefined) =>
   Effect.flatMap(defaultFile, (path) => name === undefined ? Effect.ignore(remove(path)) : write(path, `${name}\n`))
 
 const remove = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.remove(path, { force: true }))
 
-/** For this user alone: the file is created with its mode, and renamed when it is complete. */
+/** Writes a file that only this user can read. It is created with its mode, and renamed when it is complete. */
 export const write = (path: string, text: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
@@ -167,7 +167,7 @@ export const write = (path: string, text: string) =>
     )
   })
 
-/** Of the saved profiles. A folder that cannot be read has none. */
+/** The names of the saved profiles; none if the folder cannot be read. */
 export const profileNames = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const files = yield* Effect.orElseSucceed(fs.readDirectory(yield* folder), (): ReadonlyArray<string> => [])
@@ -175,7 +175,7 @@ export const profileNames = Effect.gen(function*() {
     .filter(isName).sort()
 })
 
-/** Other users must not read a secret, nor write the address of the endpoint. Windows has no owners and modes. */
+/** Other users must neither read a secret nor change the endpoint's address. Windows has neither owners nor modes. */
 const whyNotPrivate = ({ mode, uid }: FileSystem.File.Info, hasSecret: boolean): string | undefined => {
   const user = process.getuid?.()
   if (user === undefined) return undefined

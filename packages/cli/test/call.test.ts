@@ -3,8 +3,9 @@ import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault, Scenario } from "@store-api/emulator"
+import { until } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
-import { Effect, Fiber, TestClock, TestServices } from "effect"
+import { Effect, Fiber, TestClock } from "effect"
 import { version } from "../src/Host.js"
 import { frozenAt, onTerminal, prints, refuses, run, start, started, startedWith } from "./support/cli.js"
 import { tokenRequests, type User, withEnv } from "./support/cli.js"
@@ -137,9 +138,14 @@ describe("store-api call exits", () => {
 
   test.live.each<[Scenario.Name, line: string, code: number, sentence: string]>([
     ["api/401-once", "call /", 0, ""],
-    ["api/401-once", "call / -d -", 1, "is replaced in the next run: a body from a file or standard input can be sent"],
-    ["api/401-always", "call /", 1, "new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL are"],
-    ["api/missing-scope", "call /", 1, "another token would not help: the client may not do this."],
+    ["api/401-once", "call / -d -", 1, "A body from a file or standard input can be sent only once, so the next run"],
+    [
+      "api/401-always",
+      "call /",
+      1,
+      "new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL belong"
+    ],
+    ["api/missing-scope", "call /", 1, "another token would not help, because the client may not do this."],
     ["api/401-always", "call / -H Authorization:own", 1, "HTTP 401 Unauthorized.\n"]
   ])("after %s, %s with code %i, and says why no other token helped: %s", function*([name, line, code, sentence]) {
     const { user } = yield* startedWith({}, Scenario.get(name))
@@ -165,8 +171,7 @@ describe("store-api call exits", () => {
       yield* TestClock.setTime(start)
       const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
       const running = yield* Effect.fork(run(user, ["call", "/orders", "--timeout", timeout]))
-      const isCalled = Effect.map(apiCalls(emulator), (calls) => calls.length > 0)
-      yield* TestServices.provideLive(Effect.repeat(Effect.delay(isCalled, "10 millis"), { until: (is) => is }))
+      yield* until("the API is called", Effect.map(apiCalls(emulator), (calls) => calls.length > 0))
       yield* TestClock.adjust(millis - 1)
       assert.include([...yield* TestClock.sleeps()], start + millis)
       yield* TestClock.adjust(1)

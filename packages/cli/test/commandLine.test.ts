@@ -26,9 +26,12 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ["call", "Missing required argument 'path'. See store-api call --help."],
   ["call /orders /more", "Too many arguments for 'call'. Expected 1 argument but got 2. See store-api call --help."],
   ["call /orders --timeout soon", "--timeout must be a time such as 500ms, 30s or 2m."],
-  ["call /orders#first", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
-  ["check /#", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
-  ["--profile books emulator", "--profile has no meaning for emulator. See store-api emulator --help."],
+  [
+    "call /orders#first",
+    "The path must not contain a #, which starts a fragment. If it is part of the path, write %23."
+  ],
+  ["check /#", "The path must not contain a #, which starts a fragment. If it is part of the path, write %23."],
+  ["--profile books emulator", "--profile is not a flag of emulator. See store-api emulator --help."],
   ["run", "Missing required argument 'command'. See store-api run --help."],
   ["run --no-cach -- sh", "Unknown option '--no-cach'. Did you mean --no-cache? See store-api run --help."],
   ["--no-cache token", "Unknown option '--no-cache'. See store-api --help."],
@@ -209,6 +212,6 @@ describe("store-api emulator", () => {
     yield* refuses(user, "emulator --scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls.")
     const refused = /^store-api: The emulator refused this: The scenario/
     yield* refuses(user, `emulator fail token/canary --port ${port}`, 2, refused)
-    yield* refuses(user, "emulator revoke --port 9", 3, /^store-api: --port must be that of an emulator/)
+    yield* refuses(user, "emulator revoke --port 9", 3, /^store-api: --port must be that of a running emulator/)
   })
 })

@@ -3,8 +3,9 @@ import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault } from "@store-api/emulator"
+import { until } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
-import { Effect, Exit, TestClock, TestServices } from "effect"
+import { Effect, Exit, Fiber, TestClock } from "effect"
 import { demoSecret, hasColours, lastToken, linesOf, onTerminal, type Outcome, refuses, run } from "./support/cli.js"
 import { start, started, startedWith, tokenRequests, type User, withEnv, without } from "./support/cli.js"
 
@@ -192,15 +193,15 @@ describe("token, call and check", () => {
     const on = line === "call /orders" ? "api" : "token"
     const { emulator, user } = yield* startedWith({}, Fault.hang({ on }))
     const { stderr } = yield* start(user, line.split(" "), { screen: {} })
-    const waits = Effect.map(emulator.requests, (requests) => requests.some(({ kind }) => kind === on))
-    yield* TestServices.provideLive(Effect.repeat(Effect.delay(waits, "10 millis"), { until: (waits) => waits }))
+    yield* until("the fault is met", Effect.map(emulator.pendingFaults, ({ length }) => length === 0))
     yield* TestClock.adjust("1999 millis")
     assert.notInclude(stderr.text, "Waiting")
     yield* TestClock.adjust("1 millis")
     assert.match(stderr.text, new RegExp(`(^|\\n)store-api: Waiting for ${what}\\. Press Ctrl\\+C to stop\\.\\r\\n$`))
   })
 
-  test.live("with --verbose show each request with its outcome, and without secrets", function*() {
+  test("with --verbose show each request with its outcome, and without secrets", function*() {
+    yield* TestClock.setTime(Date.now())
     const { emulator, user } = yield* started
     const verbose = yield* run(user, ["token", "--verbose"], { shows: true })
     assert.match(verbose.stderr, /^store-api: POST http:.*\/v1\/oauth\/accesstoken: 200 \(\d+ ms\)\n$/)
@@ -208,6 +209,10 @@ describe("token, call and check", () => {
     deepStrictEqual(call.stderr.replace(/\d+ ms/, ""), `store-api: GET ${emulator.url}/orders: 200 ()\n`)
     yield* emulator.fail(Fault.hang({ on: "api" }))
     const timedOut = /\nstore-api: GET http:.*\/orders: no response \(\d+ ms\)\nstore-api: The call took longer/
-    yield* refuses(user, "call /orders --verbose --force-refresh --timeout 1s", 6, timedOut)
+    yield* TestClock.adjust("1 second")
+    const late = yield* Effect.fork(refuses(user, "call /orders --verbose --force-refresh --timeout 1s", 6, timedOut))
+    yield* until("the fault is met", Effect.map(emulator.pendingFaults, ({ length }) => length === 0))
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(late)
   })
 })

@@ -12,7 +12,7 @@ import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
 import { check, demoSecret, fails, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
 import { startedWith, variablesIn, withEnv, without } from "./support/cli.js"
-import { build, hasTerminals, processTimeout, runProcess, runWith, startProcess } from "./support/process.js"
+import { build, hasTerminals, runProcess, runWith, startProcess } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
 beforeAll(build, 120_000)
@@ -29,7 +29,7 @@ const emulatorWith = (...args: ReadonlyArray<string>) =>
     return { running, user, variables: variablesIn(running.stdout()) }
   })
 
-describe("the binary", { timeout: processTimeout }, () => {
+describe("the binary", () => {
   test.live("fails with the same message and exit code as the command in process", function*() {
     const user = without((yield* started).user, "STORE_API_CLIENT_ID")
     const inProcess = yield* run(user, ["token"])
@@ -53,7 +53,7 @@ describe("the binary", { timeout: processTimeout }, () => {
   })
 })
 
-describe("pipes", { timeout: processTimeout }, () => {
+describe("pipes", () => {
   test.live.each(
     [
       ["stderr", "does not change the exit code of a failure", { STORE_API_CLIENT_SECRET: "another" }, 4],
@@ -97,7 +97,7 @@ describe("pipes", { timeout: processTimeout }, () => {
   })
 })
 
-describe("signals", { timeout: processTimeout }, () => {
+describe("signals", () => {
   test.live.each(
     [["SIGINT", 130], ["SIGTERM", 143]] as const
   )("%s ends a call with code %i, and a check while a server is silent", function*([signal, code]) {
@@ -128,7 +128,7 @@ describe("signals", { timeout: processTimeout }, () => {
   })
 })
 
-describe("store-api run", { timeout: processTimeout }, () => {
+describe("store-api run", () => {
   test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], ["kill -KILL $$", 137]])(
     "gives a program the token and the input; after %s it ends with code %i",
     function*([program, code]) {
@@ -157,7 +157,7 @@ describe("store-api run", { timeout: processTimeout }, () => {
   )
 })
 
-describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
+describe("NODE_EXTRA_CA_CERTS", () => {
   test.live("is printed by store-api emulator --tls, and trusted by token and check", function*() {
     const { variables } = yield* emulatorWith("--tls")
     const user = yield* newUser(variables)
@@ -193,7 +193,7 @@ describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
   })
 })
 
-describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTimeout }, () => {
+describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
   const terminal = { ...shows, terminal: true }
 
   test.live("asks for the secret and shows nothing of what is typed; Ctrl+C ends the run with code 130", function*() {

@@ -177,7 +177,7 @@ describe("settings", () => {
     const { inEnvironment } = yield* startedInBlue
     for (const args of [["--secret", secret], [`--client-secret=${secret}`], [`--SECRET=${secret}`]]) {
       for (const command of ["token", "call", "check"]) {
-        yield* refuses(inEnvironment, [command, ...args], 2, /A secret is never a flag/)
+        yield* refuses(inEnvironment, [command, ...args], 2, /A secret cannot be a flag/)
       }
     }
   })
@@ -259,7 +259,7 @@ describe("a profile", () => {
 
   test.live("has a name that leads nowhere else", function*() {
     const { user } = yield* started
-    const sentence = "must be letters, digits, \"-\", \"_\" and \".\", without a \".\" at the start."
+    const sentence = "must consist of letters, digits, \"-\", \"_\" and \".\", and not start with a \".\"."
     const absolute = join(user.cwd, "secret")
     for (const name of ["", "..", ".hidden", "../blue", "a/b", "a\\b", absolute, "caf\u00e9", "a\nb"]) {
       yield* refuses(withEnv(user, { STORE_API_PROFILE: name }), "token", 3, `STORE_API_PROFILE ${sentence}`)
@@ -299,10 +299,9 @@ describe("store-api profile", () => {
       onTerminal(user, ["profile", "add", "mine", ...args], { typed, columns: 300 })
     const wrong = yield* addBy(`${blue.url}\r\rblue\rx\bno\r`)
     assert.strictEqual(wrong.code, 4)
-    assert.match(wrong.screen, /: check the client id and secret.* Nothing is saved; --no-verify saves it\./)
+    assert.match(wrong.screen, /: check the client id and secret.* Nothing is saved, unless you add --no-verify\./)
     assert.isFalse(Fs.existsSync(join(folder, "mine.env")))
-    const asked =
-      `URL of the token service: ${blue.url}\r\nURL of the API, if it is known: \r\nClient id: blux\b \be\r\n` +
+    const asked = `URL of the token service: ${blue.url}\r\nURL of the API (optional): \r\nClient id: blux\b \be\r\n` +
       "Client secret (not shown): \r\n"
     for (const [last, flag] of [[secret, "--force"], ["no", "--no-verify"]] as const) {
       const { code, screen } = yield* addBy(`${blue.url}\r\rblux\be\r${last}\r`, flag)
@@ -318,7 +317,7 @@ describe("store-api profile", () => {
     const { blue, green, user, write } = yield* started
     yield* refuses(user, "profile show", 2, "There is no default profile. Name a profile, or run profile use NAME.")
     yield* refuses(user, "profile use red", 3, "There is no profile red. Known: blue and green.")
-    yield* refuses(user, "profile use blue", 0, "The profile blue is used where no other settings are given.")
+    yield* refuses(user, "profile use blue", 0, "The profile blue is now the default.")
     const shown = /^profile {2}blue \(default\)\nfile {5}\/.*blue\.env\n/
     const lines = [...blue.lines.slice(0, 3), "STORE_API_CLIENT_SECRET=(not shown)"].sort()
     for (const line of ["profile show", "profile show blue"]) {

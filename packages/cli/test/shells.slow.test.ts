@@ -9,7 +9,7 @@ import { Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
 import { newUser, profilesOf, type User } from "./support/cli.js"
-import { bin, build, processTimeout } from "./support/process.js"
+import { bin, build } from "./support/process.js"
 
 beforeAll(build, 120_000)
 
@@ -80,7 +80,7 @@ for (const [name, driver] of Object.entries(drivers)) {
   const [shell = ""] = name.split(",")
   const isInstalled = spawnSync(shell, ["-c", "exit 0"]).status === 0 || process.env["CI"] === "true"
   if (!isInstalled) console.warn(`There is no ${shell}: the test of its completion is skipped.`)
-  describe.skipIf(!isInstalled)(`completion in ${name}`, { timeout: processTimeout }, () => {
+  describe.skipIf(!isInstalled)(`completion in ${name}`, () => {
     // An autoloaded function differs in its first call, which loads the script, and in its second.
     const lines = name === shell ? offered : offered.slice(0, 2)
     test.live("offers commands, flags, profiles and scenarios, and leaves paths to the shell", function*() {

@@ -105,13 +105,14 @@ const expect = <A>(what: string, operation: Effect.Effect<A, TokenStoreError>, e
 const granted = (what: string, operation: Effect.Effect<Lease | undefined, TokenStoreError>) =>
   Effect.flatMap(operation, (lease) => lease === undefined ? unexpected(what, lease, "a lease") : Effect.succeed(lease))
 
-/** Tries again for three seconds if a rule is broken. */
+/** Tries again for three seconds if a rule is broken, and once more, because a process may have stopped meanwhile. */
 const eventually = <A>(expectation: Effect.Effect<A, Problem>): Effect.Effect<A, Problem> =>
   expectation.pipe(
     Effect.retry({
       while: Predicate.isString,
       schedule: Schedule.spaced("10 millis").pipe(Schedule.upTo("3 seconds"))
     }),
+    Effect.catchIf(Predicate.isString, () => expectation),
     Effect.mapError((problem) => typeof problem === "string" ? `${problem}, even 3 seconds later` : problem)
   )
 
@@ -143,7 +144,7 @@ const inTime = (
 ): Effect.Effect<void, Problem> =>
   Effect.catchIf(
     attempt(duration),
-    (problem) => problem === tooSlow && duration < 2000,
+    (problem) => problem === tooSlow && duration < 10_000,
     () => inTime(attempt, 2 * duration)
   )
 

@@ -32,9 +32,9 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
     deepStrictEqual([error.option, error.reason], [option, "must be greater than zero"])
   })
 
-  test("is the shortest lease in lease, as zero", function*() {
+  test("is the shortest lease in lease, as zero; the longest is an hour", function*() {
     const leases = yield* Ref.make<ReadonlyArray<number>>([])
-    for (const lease of [duration, 0]) {
+    for (const lease of [duration, 0, Infinity]) {
       const { source } = yield* endpoint()
       const memory = yield* TokenStore.makeMemory
       const store = TokenStore.TokenStore.of({
@@ -48,7 +48,7 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
       const { acquire } = yield* member(source, store, { lease })
       yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
     }
-    deepStrictEqual(yield* Ref.get(leases), [100, 100])
+    deepStrictEqual(yield* Ref.get(leases), [100, 100, 3_600_000])
   })
 
   test("does not wait for another process in maxWait, nor for the store in storeTimeout", function*() {

@@ -167,12 +167,15 @@ const assertMetrics = (store: string, posts: ReadonlyArray<Post>) => {
   ])
 }
 
+/** The last export has time on a busy machine, too. */
+const shop = { resource: { serviceName: "a shop" }, shutdownTimeout: "30 seconds" } as const
+
 const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string) => Layer.Layer<never>]> = [[
   "the SDK's exporters",
   ["/v1/metrics", "/v1/traces"],
   (url) =>
     Layer.discard(NodeSdk.layer(() => ({
-      resource: { serviceName: "a shop" },
+      ...shop,
       spanProcessor: new SimpleSpanProcessor(new OTLPTraceExporter({ url: `${url}/v1/traces` })),
       metricReader: new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter({ url: `${url}/v1/metrics` }),
@@ -182,8 +185,7 @@ const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string)
 ], [
   "Effect's own exporters",
   ["/v1/logs", "/v1/metrics", "/v1/traces"],
-  (baseUrl) =>
-    Otlp.layerJson({ baseUrl, resource: { serviceName: "a shop" } }).pipe(Layer.provide(NodeHttpClient.layerUndici))
+  (baseUrl) => Otlp.layerJson({ baseUrl, ...shop }).pipe(Layer.provide(NodeHttpClient.layerUndici))
 ]]
 
 describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters) => {

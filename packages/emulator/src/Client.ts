@@ -9,8 +9,8 @@ import * as Redacted from "effect/Redacted"
  * A client to which the emulator issues tokens. Two entries may have the same id and different secrets, as during a
  * rotation; the emulator accepts both secrets.
  *
- * By default, a form body holds id and secret without encoding (the specification, "Endpoints"). With an id or a secret
- * that does not fit there, the emulator fails to start with `EmulatorError` (`InvalidOption`).
+ * By default, the form body contains id and secret without encoding (the specification, "Endpoints"). If one of them
+ * cannot be sent in this way, the emulator fails to start with `EmulatorError` (`InvalidOption`).
  *
  * @see Emulator.layer
  *
@@ -18,9 +18,9 @@ import * as Redacted from "effect/Redacted"
  * @category models
  */
 export interface Client {
-  /** Printable ASCII without `&`. With another `clientAuthentication` than the specification's, any text. */
+  /** Printable ASCII without `&`. Any text if `clientAuthentication` is not the specification's. */
   readonly clientId: string
-  /** Printable ASCII without `&`. With another `clientAuthentication` than the specification's, any text. */
+  /** Printable ASCII without `&`. Any text if `clientAuthentication` is not the specification's. */
   readonly clientSecret: Redacted.Redacted
   /** The `application_name` in token responses. Default: the client id. */
   readonly applicationName?: string | undefined
@@ -29,8 +29,8 @@ export interface Client {
 }
 
 /**
- * The invented client of an emulator without the option `clients`. Its secret holds characters that a form encoder
- * changes, so that the emulator refuses a client that encodes its credentials.
+ * The invented client of an emulator without the option `clients`. Its secret contains characters that a form encoder
+ * changes, so the emulator notices a client that encodes its credentials.
  *
  * @example
  * ```ts

@@ -52,7 +52,7 @@ export type {
  * @category models
  */
 export interface Service {
-  /** The base URL of the token endpoint (`{url}/v1/oauth/accesstoken` by default) and of the API, without a slash. */
+  /** The base URL of the API and the token endpoint (default: `{url}/v1/oauth/accesstoken`), without a final slash. */
   readonly url: string
   /** The issued tokens in order. Those that expired more than an hour ago may be missing. */
   readonly tokens: Effect.Effect<ReadonlyArray<IssuedToken>>
@@ -64,7 +64,7 @@ export interface Service {
   readonly clearRequests: Effect.Effect<void>
   /**
    * Appends steps, or those of a scenario, to the script of faults. `times` replaces the number of requests to which
-   * each applies. A step that cannot be performed is a defect, such as status 99 or TLS without `tls`.
+   * each step applies. A step that cannot be performed is a defect, such as status 99 or TLS without `tls`.
    */
   readonly fail: (script: Fault.Script | Scenario.Name, times?: number) => Effect.Effect<void>
   /** The remaining steps. `times` is the number of requests to which each still applies. */
@@ -111,8 +111,8 @@ export interface Service {
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
 
 /**
- * Says how many requests an emulator records, and runs effects when a request starts or ends and when tokens change.
- * The emulator reads it when it starts. A process that runs for days records few requests, and prints or counts them
+ * Sets how many requests an emulator records, and runs effects when a request starts or ends and when tokens change.
+ * The emulator reads it when it starts. In a process that runs for days, keep few requests, and print or count them
  * here.
  *
  * @example

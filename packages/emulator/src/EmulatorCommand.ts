@@ -9,7 +9,7 @@ import type { EmulatorError } from "./EmulatorError.js"
 import { flags, type Values } from "./internal/flags.js"
 
 /**
- * A flag of a command. Without `value`, which names its value in the help, it is a switch.
+ * A flag of a command. `value` names its value in the help; a flag without it is a switch.
  *
  * @see commands
  *
@@ -17,7 +17,7 @@ import { flags, type Values } from "./internal/flags.js"
  * @category models
  */
 export interface Flag {
-  /** `FILE` if the value is the path of a file. */
+  /** The name of its value, which is `FILE` for the path of a file. */
   readonly value?: string
   /** Whether it may be repeated. */
   readonly many?: true
@@ -44,7 +44,7 @@ export interface Command {
   readonly more?: string
   /** Its flags by name. */
   readonly flags: Readonly<Record<string, Flag>>
-  /** Lines without the name of the program. */
+  /** Command lines without the name of the program. */
   readonly examples: ReadonlyArray<string>
   /** Takes the values of the flags as the table describes them, and the argument. */
   readonly run: (
@@ -67,8 +67,8 @@ export type Flags = Values<typeof flags>
 const steering = (name: string, about: Pick<Command, "text" | "args">, example = name): Command => ({
   ...about,
   flags: {
-    ...(name === "fail" ? { times: { value: "NUMBER", text: "Number of requests that each fault meets" } } : {}),
-    port: { value: "PORT", text: "Default: that of STORE_API_AUTH_URL" }
+    ...(name === "fail" ? { times: { value: "NUMBER", text: "Number of requests to which each fault applies" } } : {}),
+    port: { value: "PORT", text: "Default: the port in STORE_API_AUTH_URL" }
   },
   examples: [example, `${example} --port 4010`],
   run: (given, argument) =>
@@ -113,13 +113,13 @@ export const commands: Readonly<Record<"" | "fail" | "clear" | "revoke" | "reque
   "": {
     flags,
     text: "Start the token service and an API on this machine",
-    more: "Only with --client-id it reads STORE_API_CLIENT_SECRET.",
+    more: "Reads STORE_API_CLIENT_SECRET only with --client-id.",
     examples: ["--port 4010 --token-life 2m", "--dotenv .env --scenario token/401-rfc"],
-    // The parser makes the values by the table, of which their type is made.
+    // The parser creates the values from the same table as their type.
     run
   },
   fail: steering("fail", { text: "Make the next requests fail", args: "<scenario>" }, "fail token/503-json --times 3"),
-  clear: steering("clear", { text: "Remove the faults that are left" }),
+  clear: steering("clear", { text: "Remove the remaining faults" }),
   revoke: steering("revoke", { text: "Revoke a token by its number, or all tokens", args: "[token]" }, "revoke 3"),
   requests: steering("requests", { text: "Show the last requests" }),
   tokens: steering("tokens", { text: "Show the tokens and when they expire" })

@@ -1,13 +1,13 @@
 /**
- * The error of an emulator that cannot start.
+ * The error of an emulator that cannot start or be steered.
  *
  * @since 1.0.0
  */
 import * as Schema from "effect/Schema"
 
 /**
- * The emulator cannot start, or be steered. The `message` is one sentence that begins with the option and says what to
- * do.
+ * The emulator cannot start or be steered. The `message` is one sentence that begins with the option and tells you what
+ * to do.
  *
  * - `PortInUse`: another program listens on the port.
  * - `CannotListen`: the system does not allow the port, the address or a file for the certificate.
@@ -36,7 +36,7 @@ export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api
      * The option, such as `port` or `clients[0].clientId`. From a command, the flag or the variable, such as `--port`.
      */
     option: Schema.String,
-    /** The predicate of the sentence, such as "must be a whole number". It holds no secret. */
+    /** The predicate of the sentence, such as "must be a whole number". It contains no secret. */
     problem: Schema.String
   }
 ) {

@@ -105,15 +105,15 @@ export interface Options {
   } | undefined
   /**
    * What the API responds to requests with a valid token. The first response for the method and the path applies.
-   * Default: none, so that a response describes the request.
+   * Without one, the response describes the request. Default: none.
    */
   readonly responses?: ReadonlyArray<ApiResponse> | undefined
   /** Tokens of an earlier emulator, from its `tokens`, that this one accepts too. Default: none. */
   readonly tokens?: ReadonlyArray<IssuedToken> | undefined
   /**
-   * Whether to serve, under `/_emulator/`, a page that shows tokens and requests, and the requests by which it and the
-   * commands change faults and tokens. They are for programs and pages of this machine only, and are not recorded.
-   * Default: false; the command serves them.
+   * Whether to serve, below `/_emulator/`, the page that shows tokens and requests, and the requests with which the
+   * page and the commands change faults and tokens. Only programs and pages of this machine can use them, and they are
+   * not recorded. Default: false, although the command serves them.
    */
   readonly steering?: boolean | undefined
   /**

@@ -64,8 +64,8 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
   typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array()
 
 /**
- * Responds with a status, and optionally headers and a body. The status is a whole number from 200 to 999; another
- * one makes `fail` die.
+ * Responds with a status, and optionally headers and a body. The status is a whole number from 200 to 999; any
+ * other is a defect of `fail`.
  *
  * @example
  * ```ts
@@ -392,8 +392,8 @@ export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fau
 export const silence: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Silence")
 
 /**
- * Sends a chunked body whose chunk has no size (RFC 9112 §7.1). A token follows it, which a client that ignores the
- * error would accept.
+ * Sends a chunked body whose chunk has no size (RFC 9112 §7.1), followed by a token that a client would accept if it
+ * ignored the error.
  *
  * @example
  * ```ts

@@ -64,8 +64,8 @@ export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
 
 /**
  * One step, as created by the functions of `Fault`. Every case has `on`, and `times`: a whole number from 1, or
- * `Infinity`. A step of a scenario that was given by name has it as `scenario`. The normal response is the one that the
- * emulator sends without a fault.
+ * `Infinity`. If the scenario of a step was given by name, `scenario` is that name. The normal response is the one that
+ * the emulator sends without a fault.
  *
  * - `Answer`: Responds with exactly this status, these headers and these bytes after `delay`.
  * - `Delay`: Sends the normal response after `delay`.

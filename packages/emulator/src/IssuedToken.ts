@@ -21,7 +21,7 @@ export interface IssuedToken {
   readonly value: Redacted.Redacted
   /** The id with which its client requested it. */
   readonly clientId: string
-  /** The granted scope. It is empty if none was requested, and with the specification. */
+  /** The granted scope. It is empty if none was requested, and always with `"specification"`. */
   readonly scope: string
   /** The time of issue, by the emulator's clock. */
   readonly issuedAt: DateTime.Utc

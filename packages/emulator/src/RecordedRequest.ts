@@ -82,8 +82,8 @@ export interface RecordedRequest {
   /** The status of the response. None until there is a response, and for a broken one. */
   readonly status: Option.Option<number>
   /**
-   * Why the emulator refused the request, or the fault that it met: `fault` and the name of its scenario, or else of
-   * its case. None for any other request.
+   * Why the emulator refused the request, or which fault applied to it: `fault` and the name of its scenario, or else
+   * of its case. None for any other request.
    */
   readonly reason: Option.Option<string>
 }

@@ -10,7 +10,7 @@ import * as command from "./internal/command.js"
 
 NodeRuntime.runMain(
   command.run(process.argv.slice(2)).pipe(
-    // One sentence instead of a report; what is not foreseen is still reported by `runMain`.
+    // An expected error prints one sentence; `runMain` reports any other.
     Effect.catchAll(({ message }) =>
       Effect.map(Console.error(message), () => {
         process.exitCode = 1

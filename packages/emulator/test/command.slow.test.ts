@@ -57,7 +57,7 @@ describe("store-api-emulator", () => {
     yield* connect(url)
     yield* says(/ POST \/v1\/oauth\/accesstoken 200 in /)
     child.kill(signal)
-    deepStrictEqual(yield* Effect.timeout(Effect.promise(() => closed), "10 seconds"), [0, null])
+    deepStrictEqual(yield* Effect.timeout(Effect.promise(() => closed), "30 seconds"), [0, null])
     assert.include(texts.output, `export STORE_API_CLIENT_ID='${id}'`)
     assert.notInclude(texts.output, userSecret)
     assert.strictEqual(texts.errors, "")

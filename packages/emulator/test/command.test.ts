@@ -156,7 +156,7 @@ describe("store-api-emulator", () => {
   })
 
   test.live("logs the token by its number and the reason of a refusal, without secret, token or query", function*() {
-    const { ended, url } = yield* start(["--token-life", "2s"])
+    const { ended, url } = yield* start([])
     const end = Effect.map(ended, (line) => line.replace(/^[\d:]{8} ← /, "").replace(/[\d:]{8}$|\d+ ms/g, "…"))
     const token = String(json(yield* askToken(url))["access_token"])
     assert.strictEqual(yield* end, "1 POST /v1/oauth/accesstoken 200 in …, token #1 until …")
@@ -231,7 +231,7 @@ describe("store-api-emulator", () => {
         Queue.unbounded<string>(),
         (printed) => Effect.zipRight(run(printed, line.split(" "), variables), Queue.take(printed))
       )
-    assert.strictEqual(yield* says("fail token/503-json --times 2"), "The next requests meet token/503-json.")
+    assert.strictEqual(yield* says("fail token/503-json --times 2"), "token/503-json applies to the next requests.")
     deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(url)).status], [503, 503])
     const token = yield* getToken(url)
     assert.match(yield* says(`tokens --port ${port}`, {}), /^#1 demo-client valid until [\d:]{8}$/)
@@ -297,7 +297,7 @@ test.each<[what: string, named: string, line: string, secret?: string]>([
   ["an unknown flag", "--prot", "--prot 1"],
   ["a secret as a flag", "--client-secret", "--client-secret=canary"],
   ["a value of a switch", "--tls", "--tls=canary"],
-  ["an argument", "The line", "canary"],
+  ["an argument", "The command line", "canary"],
   ["a flag without its value", "--port", "--port"],
   ["a port that is not a number", "--port", "--port canary"],
   ["a lifetime that is not a duration", "--token-life", "--token-life canary"],
@@ -309,7 +309,7 @@ test.each<[what: string, named: string, line: string, secret?: string]>([
   ["another format of the log", "--log", "--log canary"],
   ["no file of responses", "--responses", "--responses /canary/responses.json"],
   ["a state that cannot be written", "--state", "--state /canary/state.json"],
-  ["a command without its argument", "The line", "fail"],
+  ["a command without its argument", "The command line", "fail"],
   ["a flag of another command", "--tls", "clear --tls"],
   ["an unknown emulator", "--port", "clear"],
   ["a port without an emulator", "--port", "clear --port 9"],

@@ -6,27 +6,24 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
-import { Clock, Effect, Exit, Fiber, Option, Redacted, type Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Option, Record, Redacted } from "effect"
 import { askToken, callApi, demoBody, demoSecret, failing, formType, getToken, json, receive, send } from "./utils.js"
 import { tokenPath, until } from "./utils.js"
 
-interface Wire {
-  readonly text: string
-  readonly end: "Close" | "Reset" | "Silence"
-}
+type End = "Close" | "Reset" | "Silence"
 
 /**
  * Sends a token request on a plain socket. Returns the received bytes and the end of the connection. It is "Silence" if
- * nothing ends the connection for 250 ms, counted from the first byte if the fault sends bytes.
+ * nothing ends the connection for 250 ms after `isSilent`, which gets the bytes.
  */
-const requestOnSocket = (url: string, sendsBytes: boolean): Effect.Effect<Wire, never, Scope.Scope> =>
+const requestOnSocket = (url: string, isSilent: (text: string) => Effect.Effect<boolean>) =>
   Effect.gen(function*() {
     const socket = yield* Effect.acquireRelease(
       Effect.sync(() => Net.connect(Number(new URL(url).port), "127.0.0.1")),
       (socket) => Effect.sync(() => socket.destroy())
     )
     let text = ""
-    const ended = Effect.async<Wire["end"]>((resume) => {
+    const ended = Effect.async<End>((resume) => {
       socket.on("data", (chunk: Buffer) => {
         text += chunk.toString("latin1")
       })
@@ -37,19 +34,18 @@ const requestOnSocket = (url: string, sendsBytes: boolean): Effect.Effect<Wire, 
           `Content-Length: ${demoBody.length}\r\n\r\n${demoBody}`
       )
     })
-    const firstByte = Effect.async<void>((resume) => {
-      socket.once("data", () => resume(Effect.void))
-    })
-    const silence = Effect.delay(Effect.succeed("Silence" as const), "250 millis")
-    const end = yield* Effect.race(ended, sendsBytes ? Effect.zipRight(firstByte, silence) : silence)
-    return { text, end }
+    const silence = Effect.zipRight(until(Effect.suspend(() => isSilent(text))), Effect.sleep("250 millis"))
+    const end: End = yield* Effect.race(ended, Effect.as(silence, "Silence" as const))
+    return { end, text }
   })
 
-const observe = (fault: Fault.Fault, sendsBytes: boolean) =>
+const observe = (fault: Fault.Fault, end: End = "Close", sends = true) =>
   Effect.gen(function*() {
     const emulator = yield* Emulator.make()
     yield* emulator.fail(fault)
-    const wire = yield* Effect.scoped(requestOnSocket(emulator.url, sendsBytes))
+    const isSilent = (text: string) =>
+      Effect.map(emulator.pendingFaults, ({ length }) => end === "Silence" && length === 0 && sends === (text !== ""))
+    const wire = yield* Effect.scoped(requestOnSocket(emulator.url, isSilent))
     yield* until(Effect.map(emulator.connections, (open) => open === 0))
     assert.lengthOf(yield* emulator.pendingFaults, 0)
     assert.strictEqual((yield* askToken(emulator.url)).status, 200, "the next request succeeds")
@@ -78,10 +74,10 @@ const moments = ["connection", "answer", "headers", "body"] as const
 
 describe("a connection that the emulator breaks off", () => {
   test.live.each(
-    moments.flatMap((moment) => Object.entries(endings).map(([ending, fault]) => [moment, ending, fault] as const))
+    moments.flatMap((moment) => Record.toEntries(endings).map(([ending, fault]) => [moment, ending, fault] as const))
   )("on \"%s\" ends with %s", function*([moment, ending, fault]) {
     const sendsBytes = moment === "headers" || moment === "body"
-    const { end, text } = yield* observe(fault(moment), sendsBytes)
+    const { end, text } = yield* observe(fault(moment), ending, sendsBytes)
     assert.strictEqual(end, ending)
     assert.match(text, sendsBytes ? /^HTTP\/1\.1 200 OK\r\nContent-Type/ : /^$/)
     assert.strictEqual(text.includes("\r\n\r\n"), moment === "body")
@@ -119,7 +115,7 @@ describe("an invalid HTTP response is sent byte for byte", () => {
     ["huge headers", Fault.hugeHeaders(), /\r\nX-Filler: x{1048576}\r\n/],
     ["any bytes", Fault.raw("HTTP/1.1 200 OK\r\n\r\n!"), /^HTTP\/1\.1 200 OK\r\n\r\n!$/]
   ])("%s", function*([, fault, expected]) {
-    const { end, text } = yield* observe(fault, true)
+    const { end, text } = yield* observe(fault)
     assert.match(text, expected)
     assert.strictEqual(end, "Close")
   })
@@ -146,7 +142,7 @@ describe("the normal response", () => {
   })
 
   test.live("can follow a 100 Continue that the client did not request", function*() {
-    const { text } = yield* observe(Fault.unaskedContinue(), true)
+    const { text } = yield* observe(Fault.unaskedContinue(), "Silence")
     assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
     assert.include(text, "access_token")
   })

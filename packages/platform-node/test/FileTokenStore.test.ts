@@ -444,7 +444,7 @@ describe("FileTokenStore removes", () => {
         yield* change
         const [file = "", ...others] = files().filter((name) => !before.includes(name))
         deepStrictEqual(others, [])
-        if (isOld) age(join(own(folder), file))
+        age(isOld ? 120 : 20, join(own(folder), file))
         return file
       })
     const part = (text: string) => Effect.sync(() => writeFileSync(join(own(folder), `${randomUUID()}.part`), text))
@@ -477,7 +477,7 @@ describe("FileTokenStore removes", () => {
       writeFileSync(file, "")
     }
     const expired = fileOf("entry")
-    age(...pathsIn(folder))
+    age(120, ...pathsIn(folder))
     yield* putAnother(store)
     assert.isFalse(existsSync(expired))
     deepStrictEqual(foreign.filter((file) => !existsSync(file)), [])
@@ -491,7 +491,7 @@ describe("FileTokenStore removes", () => {
     const expired = fileOf("entry")
     const unreadable = ["0", "f"].map((digit) => join(own(folder), `${digit.repeat(32)}.entry`))
     for (const path of unreadable) mkdirSync(path)
-    age(...pathsIn(folder))
+    age(120, ...pathsIn(folder))
     yield* putAnother(store)
     deepStrictEqual(yield* store.get("another key"), Option.some("entry"))
     assert.isFalse(existsSync(expired))
@@ -518,7 +518,7 @@ describe("FileTokenStore removes", () => {
     const { folder, store } = yield* started
     yield* store.put("key", "old", 0)
     yield* store.lease("key", 0)
-    age(...pathsIn(folder))
+    age(120, ...pathsIn(folder))
     return { folder, store }
   })
 
@@ -528,7 +528,7 @@ describe("FileTokenStore removes", () => {
         Effect.gen(function*() {
           const { folder, store } = yield* expired
           const removal = Effect.suspend(() => {
-            age(...pathsIn(folder).filter((path) => !path.endsWith(".part")))
+            age(120, ...pathsIn(folder).filter((path) => !path.endsWith(".part")))
             return putAnother(store)
           })
           yield* exists(store, yield* use(yield* storeOver(folder, at(removal))))
@@ -570,7 +570,7 @@ describe("FileTokenStore still works after a process is killed", () => {
           const { files, folder, store } = yield* started
           yield* store.put("key", "old", "1 minute")
           yield* store.lease("key", 0)
-          age(...pathsIn(folder))
+          age(120, ...pathsIn(folder))
           const killed = yield* Deferred.make<void>()
           const kill = Effect.zipRight(Deferred.succeed(killed, undefined), Effect.async<never>(() => undefined))
           // It never ends, like an effect of a killed process.

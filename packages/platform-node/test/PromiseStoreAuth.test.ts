@@ -312,8 +312,6 @@ async (rig) => {
   return outcome
 }
 
-const timeout = (millis: number) => () => own(AbortSignal.timeout(millis))
-
 scenarios("a signal", {
   "before the call": aborted("before"),
   "before a call with unusable arguments": aborted("before", { init: (signal) => ({ signal, method: "TRACE" }) }),
@@ -326,7 +324,10 @@ scenarios("a signal", {
   "while the body is read": aborted("reading", { path: "/endless" }),
   "while the body is read in parts": aborted("reading", { path: "/endless", read: readParts }),
   "after the body was read": aborted("read", { path: "/orders" }),
-  "of a timeout, while the body is read": aborted("read", { path: "/endless", init: timeout(1000) }),
+  "of a timeout, while the body is read": aborted("reading", {
+    path: "/endless",
+    by: new DOMException("The operation was aborted due to timeout", "TimeoutError")
+  }),
   "of a Request": aborted("received", { request: own }),
   "of a Request, while the body is read": aborted("reading", { path: "/endless", request: own }),
   "of a Request, which null replaces": aborted("read", {
@@ -429,7 +430,7 @@ describe("PromiseStoreAuth", () => {
 
   test.live("with a store, two of them share a token, also with options from the configuration", function*() {
     const store = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-    const { issuer, seen, url, ...first } = yield* start({}, { store, shared: { lease: "5 seconds" } })
+    const { issuer, seen, url, ...first } = yield* start({}, { store, shared: { storeTimeout: "30 seconds" } })
     const second = yield* made(() => PromiseStoreAuth.make({ store, http: { proxy: "none" } }))
     const { clientId, clientSecret } = at(url)
     const tokens = [
@@ -565,12 +566,15 @@ describe("the signal of fetch", () => {
     yield* Effect.promise(getToken)
     const controller = new AbortController()
     const read = (response: Response) => readOf(response, () => undefined)
+    // On a busy machine, a timeout may end before the response. Another one is then longer.
+    const timed = (millis: number): Promise<unknown> =>
+      fetch("/endless", own(AbortSignal.timeout(millis))).then(read, () => timed(2 * millis))
     const errors = [
       fetch("/endless", controller).then(read),
       fetch(new Request(`${url}/endless`, controller)).then(read),
-      fetch("/endless", timeout(500)()).then(read)
+      timed(250)
     ].map((body) => Effect.runPromise(errorOf(body)))
-    yield* until(() => seen.length === 3)
+    yield* until(() => seen.length >= 3)
     for (let round = 0; round < 5; round++) {
       yield* Effect.sleep("20 millis")
       collectGarbage()
@@ -644,33 +648,33 @@ describe("transformClient", () => {
   })
 
   test.live("can limit the time until the response, and closes the connection", function*() {
-    const { fetch, getToken, server } = yield* start({
-      transformClient: HttpClient.transformResponse((response) =>
-        response.pipe(
-          Effect.timeoutFail({ duration: "1 second", onTimeout: () => "late" as const }),
-          Effect.catchIf((error): error is "late" => error === "late", () => Effect.die("late"))
+    const { fetch, server } = yield* start({
+      transformClient: (client) =>
+        HttpClient.transform(
+          client,
+          (sending, { url }) =>
+            url.endsWith("/never") ? Effect.raceFirst(sending, Effect.delay(Effect.die("late"), "500 millis")) : sending
         )
-      )
     })
-    yield* Effect.promise(getToken)
     assert.strictEqual(yield* errorOf(fetch("/never")), "late")
     yield* until(() => server.open() === 0)
   })
 
   test.live("may abort the call before its first step has ended", function*() {
     const { url } = yield* rig
-    let controller = new AbortController()
-    const { fetch } = yield* make(url, {
-      transformClient: HttpClient.mapRequest((request) => {
-        controller.abort(new Error("aborted by the client"))
-        return request
+    const controller = new AbortController()
+    let interrupted = 0
+    const { fetch, getToken } = yield* make(url, {
+      transformClient: HttpClient.mapRequestEffect((request) => {
+        if (!request.url.endsWith("/orders")) return Effect.succeed(request)
+        controller.abort(reason)
+        return Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))
       })
     })
-    // The first call builds the layers and gets a token, so that the second one starts to send at once.
-    for (let call = 0; call < 2; call++) {
-      controller = new AbortController()
-      assert.match(String(yield* errorOf(fetch("/orders", { signal: controller.signal }))), /aborted by the client/)
-    }
+    // With a token, the call starts to send at once.
+    yield* Effect.promise(getToken)
+    assert.strictEqual(yield* errorOf(fetch("/orders", controller)), reason)
+    yield* until(() => interrupted === 1)
   })
 
   test.live("cannot replace the response", function*() {

@@ -7,8 +7,8 @@ import { RedisTokenStore } from "@store-api/redis"
 import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
 import type { LiveSteps } from "@store-api/testing/effectLine"
 import { listen } from "@store-api/testing/loopback"
-import { onVirtualTime, type Played, playedServer, proxyTo, type Reply, silentServer } from "@store-api/testing/network"
-import { until } from "@store-api/testing/network"
+import { inTime, onVirtualTime, type Played, playedServer, proxyTo, type Reply } from "@store-api/testing/network"
+import { silentServer, until } from "@store-api/testing/network"
 import { isLeftOut, redisServer } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import type { VirtualClock } from "@store-api/testing/virtualClock"
@@ -261,14 +261,6 @@ const through = (sentinel: Played, times = 1) => {
   const hosts = Array.from({ length: times }, () => `127.0.0.1:${sentinel.port}`)
   return make(Redacted.make(`redis+sentinel://${hosts.join()}/name`))
 }
-
-/** Advances the clock until the effect ends. */
-const inTime = <A, E>(virtual: VirtualClock, effect: Effect.Effect<A, E>) =>
-  Effect.gen(function*() {
-    const running = yield* Effect.fork(effect)
-    yield* until("it ends", Effect.zipRight(virtual.advance(20), Effect.map(Fiber.poll(running), Option.isSome)))
-    return yield* Fiber.join(running)
-  })
 
 /** A sentinel that names these servers, and the connection through it. */
 const connectedThrough = (...servers: ReadonlyArray<Played>) =>

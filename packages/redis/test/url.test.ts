@@ -262,7 +262,7 @@ describe("an unusable URL", () => {
     deepStrictEqual([error._tag, error.option], ["ConfigurationError", "RedisTokenStore.url"])
     assert.strictEqual(
       error.reason,
-      "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
+      "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss instead of " +
         "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
         "needed, all percent-encoded"
     )

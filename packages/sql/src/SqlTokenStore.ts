@@ -20,7 +20,7 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 
 /**
- * The name of the table.
+ * The options of a store.
  *
  * @see layer
  *
@@ -29,14 +29,14 @@ import * as Scope from "effect/Scope"
  */
 export interface Options {
   /**
-   * The table, after its schema and a dot if it is in another one. Letters, digits and underscores. Default
-   * `store_api_tokens`.
+   * The name of the table, with a schema and a dot in front if needed. Both consist of letters, digits and
+   * underscores. Default: `store_api_tokens`.
    */
   readonly table?: string | undefined
 }
 
 /**
- * The databases, by their names in `@effect/sql`. `mysql` is MariaDB as well.
+ * A database, as `@effect/sql` names it. `mysql` includes MariaDB.
  *
  * @see createTable
  *
@@ -48,8 +48,8 @@ export type Database = "pg" | "mysql" | "sqlite"
 const defaultTable = "store_api_tokens"
 
 /**
- * The statement that creates the table, for your migrations. Without it, the first operation creates the table if it is
- * missing, which needs the right to create tables.
+ * Returns the statement that creates the table, for your migrations. If the table is missing, the first operation
+ * creates it, which needs the right to create tables.
  *
  * @example
  * ```ts
@@ -69,11 +69,11 @@ export const createTable = (database: Database, table: string = defaultTable): s
 
 /**
  * Creates a store over the client in the context, which the application may use as well. No statement takes part in a
- * transaction of the caller. Fails with `ConfigurationError` when the name of the table is unusable, or the client is
- * for another database.
+ * transaction of the caller. Fails with `ConfigurationError` if the name of the table is invalid or the client is for
+ * another kind of database.
  *
- * A client of SQLite stops all fibers while another process writes, by default for up to five seconds. So use
- * `layerLazy` for SQLite, with a client and a file of its own.
+ * For SQLite, use `layerLazy` with a client and a file that nothing else uses, because such a client stops all fibers
+ * while another process writes, by default for up to five seconds.
  *
  * @example
  * ```ts
@@ -95,7 +95,8 @@ export const make = (
   Effect.flatMap(tableOf(options), (table) => fromClient(table, false))
 
 /**
- * The layer of `make`. The layer of a client usually fails when the database is down; `layerLazy` does not.
+ * Provides the store of `make`. If the database may be down at the start, use `layerLazy`, because the client's layer
+ * usually fails then.
  *
  * @example
  * ```ts
@@ -119,11 +120,12 @@ export const layer = (options?: Options): Layer.Layer<TokenStore, ConfigurationE
   Layer.effect(TokenStore, make(options))
 
 /**
- * Creates a store with its own client, which it builds in the background. So neither the layer nor a call fails while
- * the database is down: as long as a client cannot be built, operations fail, and each builds it anew. Fails with
- * `ConfigurationError` when the name of the table is unusable. Two connections are enough for the client.
+ * Provides a store with its own client, which it builds in the background, so the layer succeeds even if the database
+ * is down. As long as the client cannot be built, operations fail, and each tries to build it again. Fails with
+ * `ConfigurationError` if the name of the table is invalid. Two connections are enough for the client.
  *
- * A client of SQLite gets a busy timeout of 50 milliseconds. The store then tries again without stopping other fibers.
+ * A client of SQLite gets a busy timeout of 50 milliseconds, after which the store tries again without stopping other
+ * fibers.
  *
  * @example
  * ```ts
@@ -146,13 +148,13 @@ export const layerLazy = <E>(
 ): Layer.Layer<TokenStore, ConfigurationError> =>
   Layer.scoped(TokenStore, Effect.flatMap(tableOf(options), (table) => makeLazy(client, table)))
 
-/** The statements contain this name as it is. */
+/** Checks the name, because the statements contain it as it is. */
 const tableOf = ({ table = defaultTable }: Options = {}): Effect.Effect<string, ConfigurationError> =>
   /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)
     ? Effect.succeed(table)
     : new ConfigurationError({
       option: "SqlTokenStore.table",
-      reason: "must be a name of letters, digits and underscores, after the name of its schema and a dot where needed"
+      reason: "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
     })
 
 const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, ConfigurationError> =>
@@ -182,7 +184,7 @@ interface Connected {
 
 type Operation = TokenStoreError["operation"]
 
-/** A row for each entry and each lease. Nothing but the cleaning deletes one: InnoDB finds deadlocks in that. */
+/** One row per entry and per lease. Only `clean` deletes rows, because deletions can cause deadlocks in InnoDB. */
 const storeOf = (connected: Connected): Service => {
   const { database, table } = connected
   const statements = statementsOf(database, table)
@@ -204,7 +206,7 @@ const storeOf = (connected: Connected): Service => {
       )
       : changes(statements.lease, name, owner, millis, name)
 
-  // More than one row for each entry and each lease remains only after a secret was changed. Locks no other row.
+  // Old rows remain only after a secret was changed. Deleting them by name locks no other row.
   const clean = Effect.flatMap(
     rows(statements.findOld),
     (names) => Effect.forEach(names, (name) => execute(statements.deleteOld, name))
@@ -250,7 +252,7 @@ type Execute = (text: string, ...values: Values) => Effect.Effect<unknown, strin
 
 /** Executes statements, outside of any transaction of the caller. Fails with a reason in one word. */
 const executorOf = ({ database, sql }: Connected) => {
-  // A transaction of the caller would keep the lease locked until it ends, and it may be of another client.
+  // A transaction of the caller would lock the lease until it ends, and may belong to another client.
   const outside = (context: Context.Context<never>) =>
     // No type says that a transaction is in the context.
     Context.omit(SqlClient.TransactionConnection)(context as Context.Context<SqlClient.TransactionConnection>)
@@ -279,9 +281,9 @@ const numbered = (text: string): string => {
 }
 
 /**
- * Creates the table if it is missing. PostgreSQL asks for the right to create one even if it exists, so it is created
- * only after a statement has failed. The client of SQLite does not prepare a statement anew for ten minutes if it
- * failed, so there the table has to exist before.
+ * Creates the table if it is missing. PostgreSQL asks for the right to create a table even if it exists, so it gets
+ * this only when the table is missing. The client of SQLite does not prepare a failed statement again for ten minutes,
+ * so the table has to exist before.
  */
 const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execute) => {
   const create = execute(createTable(database, table))
@@ -296,7 +298,7 @@ const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execut
     Effect.catchIf(
       Effect.zipRight(prepare, effect),
       (code) => missingTable.has(code),
-      // Of several processes that create it at once, all but one may fail.
+      // If several processes create it at once, all but one may fail.
       () => Effect.zipRight(Effect.ignore(create), effect)
     )
 }
@@ -377,7 +379,7 @@ const makeLazy = <E>(
     let scope: Scope.CloseableScope | undefined
     yield* Effect.addFinalizer((exit) =>
       Effect.gen(function*() {
-        // Without waiting: a client that connects to a server that does not respond cannot be interrupted.
+        // Does not wait, because a client that connects to an unresponsive server cannot be interrupted.
         if (building !== undefined) yield* Fiber.interruptFork(building)
         if (scope !== undefined) yield* Scope.close(scope, exit)
       })
@@ -389,12 +391,12 @@ const makeLazy = <E>(
       return yield* Layer.buildWithScope(client, own).pipe(
         Effect.flatMap((built) => Effect.provide(fromClient(table, true), built)),
         Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
-        // The client is the layer's, so it must not get a transaction of the first caller.
+        // The client belongs to the layer, so it must not inherit a transaction of the first caller.
         Effect.mapInputContext((_: Context.Context<never>) => context)
       )
     })
 
-    /** The store, once the client is built. A time limit of this operation does not end that. */
+    /** Returns the store once the client is built. A time limit of this operation does not stop the build. */
     const store = (operation: Operation): Effect.Effect<Service, TokenStoreError> =>
       Effect.gen(function*() {
         const fiber = building ??= yield* Effect.forkDaemon(Effect.interruptible(build))
@@ -417,7 +419,7 @@ const makeLazy = <E>(
     })
   })
 
-/** The table does not exist, in the words of PostgreSQL and MySQL. */
+/** The codes of PostgreSQL and MySQL for a missing table. */
 const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
 
 const transient = new Set([
@@ -425,11 +427,11 @@ const transient = new Set([
   ...["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"],
   // When a statement is interrupted as it ends, `PgClient` cancels the next one of its connection.
   "57014",
-  // Other processes have all connections, and usually need them for a moment only.
+  // Other processes use all connections, usually only for a moment.
   ...["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
 ])
 
-/** Waits between attempts, which the driver of SQLite would do by stopping all fibers. */
+/** Waits between attempts without stopping other fibers, as the driver of SQLite would. */
 const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
   attempt.pipe(
     Effect.tapError((code) => Effect.map(FailedAttempt, (report) => report(code))),
@@ -466,7 +468,7 @@ const longest = 10 * 365 * 24 * 60 * 60_000
 const millisOf = (duration: Duration.DurationInput): number =>
   Math.min(Math.max(0, Math.ceil(Duration.toMillis(duration))), longest)
 
-/** ASCII without spaces, which every database keeps and compares as it is. Sealed entries stay the same. */
+/** Encodes as ASCII without spaces, which every database keeps and compares as it is. Leaves sealed entries as is. */
 const encode = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\uFFFD"))
 
 const decode = Option.liftThrowable(decodeURIComponent)

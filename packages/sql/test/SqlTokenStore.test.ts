@@ -178,7 +178,8 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
       yield* Effect.sleep("100 millis")
       yield* Fiber.interruptFork(waiting)
       yield* Scope.close(scope, Exit.void).pipe(
-        Effect.timeoutFail({ duration: "3 seconds", onTimeout: () => "still open" })
+        // The client would give up after 10 seconds.
+        Effect.timeoutFail({ duration: "8 seconds", onTimeout: () => "still open" })
       )
     })
 
@@ -207,14 +208,17 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
 })
 
 describe("SQLite", () => {
-  /** The longest time in milliseconds for which the event loop stands still during an effect. */
+  /**
+   * The time in milliseconds for which the event loop stands still during an effect: the longest but one, because the
+   * machine may pause.
+   */
   const longestStop = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.gen(function*() {
       const times = [performance.now()]
       const timer = setInterval(() => times.push(performance.now()), 5)
       yield* effect
       clearInterval(timer)
-      return Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? NaN)))
+      return times.slice(1).map((time, index) => time - (times[index] ?? NaN)).sort((a, b) => b - a)[1] ?? NaN
     })
 
   test.live.each(["own", "given"])(
@@ -356,7 +360,7 @@ describe("SqlTokenStore.layer", () => {
     for (const table of ["", "my tokens", "1tokens", "a.b.c", "\"a\"", "a;DROP TABLE b", "a--", "t".repeat(64)]) {
       const layers = [Layer.provide(SqlTokenStore.layer({ table }), client), SqlTokenStore.layerLazy(client, { table })]
       for (const layer of layers) {
-        assert.match((yield* Effect.flip(built(layer))).message, /Store\.table.* must be a name/)
+        assert.match((yield* Effect.flip(built(layer))).message, /Store\.table.* must consist of/)
       }
     }
   })

@@ -69,6 +69,11 @@ export const start = (
     }
   }).pipe(Effect.uninterruptible)
 
+const stretched = "const set = setTimeout; globalThis.setTimeout = (f, t, ...a) => set(f, t === 1000 ? 5000 : t, ...a)"
+
+/** Variables with which an example waits five seconds for its store, as a busy machine may take one, the default. */
+export const patient = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(stretched)}` }
+
 const packages = fileURLToPath(new URL("../../", import.meta.url))
 
 /**

@@ -79,7 +79,8 @@ export const store: Http.RequestListener = (request, response) => {
 /** The options of a store whose token endpoint and API have the same URL. */
 export const at = (url: string) => ({ authUrl: url, apiUrl: url, clientId: "demo-client", clientSecret: secret })
 
-export const startStore = Effect.suspend(() => listen(Http.createServer(store)))
+/** It keeps idle connections for longer than any test takes. */
+export const startStore = Effect.suspend(() => listen(Http.createServer({ keepAliveTimeout: 120_000 }, store)))
 
 /** A host name for which the proxy is used, as it is not loopback. `byName` returns the URL of a server with it. */
 export const elsewhere = "api.store.example"
@@ -142,11 +143,11 @@ export const startTlsStore = (identity: Identity, options: Https.ServerOptions =
     })
   )
 
-/** Waits at most two seconds until the condition holds. */
+/** Waits at most eight seconds until the condition holds: undici gives up a connection after ten. */
 export const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
-    Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within two seconds")),
-    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 200 })
+    Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within eight seconds")),
+    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 800 })
   )
 
 setFlagsFromString("--expose-gc")

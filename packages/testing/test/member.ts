@@ -85,11 +85,8 @@ export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member
     const client = yield* Effect.provide(AuthorizedHttpClient.AuthorizedHttpClient, runtime)
     const { get: look } = yield* Effect.provide(TokenStore.TokenStore, runtime)
 
-    // A busy machine can leave a connection idle until the server closes it. Only that error is retried: a fault of the
-    // token has another tag.
     const call = client.get("/v1/orders").pipe(
       Effect.flatMap((response) => Effect.as(response.text, response.status)),
-      Effect.retry({ while: ({ _tag }) => _tag === "RequestError", times: 3 }),
       Effect.provide(runtime)
     )
     let isCalling = false

@@ -1,7 +1,7 @@
 /** A network and servers that a test controls, and waiting for them. */
 import type { ChildProcess } from "node:child_process"
 import { connect, createServer, type Server, type Socket } from "node:net"
-import { Clock, Effect, Option, type Scope } from "effect"
+import { Clock, type Duration, Effect, Fiber, Option, type Scope } from "effect"
 import { listen } from "./loopback.js"
 import * as VirtualClock from "./virtualClock.js"
 
@@ -36,6 +36,18 @@ export const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock
   Effect.suspend(() => {
     const virtual = VirtualClock.make()
     return Effect.withClock(body(virtual), virtual.clock)
+  })
+
+/** Runs an effect to its end. The clock advances with the turns of the event loop, which the machine may delay. */
+export const inTime = <A, E, R>(
+  virtual: VirtualClock.VirtualClock,
+  effect: Effect.Effect<A, E, R>,
+  step: Duration.DurationInput = 20
+) =>
+  Effect.gen(function*() {
+    const running = yield* Effect.fork(effect)
+    yield* until("it ends", Effect.zipRight(virtual.advance(step), Effect.map(Fiber.poll(running), Option.isSome)))
+    return yield* Fiber.join(running)
   })
 
 export interface Listening {

@@ -149,8 +149,6 @@ export interface Topology extends Servers {
 }
 
 export interface Options {
-  /** How long a server does not respond before another takes over, in milliseconds. Default a minute. */
-  readonly patience?: number
   /** The part of the URL before the hosts. */
   readonly user?: string
   /** A user of each server of data, as in its configuration. */
@@ -175,6 +173,9 @@ export const documented = (right: string): ReadonlyArray<string> => {
 export const user = "store-api:password@"
 
 const host = "127.0.0.1"
+
+/** The milliseconds without a response after which another server takes over: only when a test breaks one. */
+const [impatient, patient] = ["500", "60000"]
 
 /** Asks all servers that respond. */
 const ask = (servers: ReadonlyArray<RedisServer>, ...words: ReadonlyArray<string>) =>
@@ -233,7 +234,7 @@ export const cluster: Start = (options = {}) =>
       writeFileSync(file, configuration(index))
       return redisServer(
         ["--cluster-enabled", "yes", "--cluster-config-file", file, "--cluster-port", String(bus)].concat(
-          ["--cluster-node-timeout", String(options.patience ?? 60_000), "--cluster-replica-validity-factor", "0"],
+          ["--cluster-node-timeout", patient, "--cluster-replica-validity-factor", "0"],
           ["--repl-diskless-sync-delay", "0", "--tls-cluster", options.tls === undefined ? "no" : "yes"],
           parameters(port, options.acl)
         ),
@@ -272,6 +273,7 @@ export const cluster: Start = (options = {}) =>
           const others = servers.filter((server) => server !== primary)
           const mine = (yield* rangesOf(primary)).find(({ port }) => port === primary.port)
           assert(mine !== undefined)
+          yield* ask(servers, "CONFIG", "SET", "cluster-node-timeout", impatient)
           yield* fault
           const areMoved = Effect.map(
             Effect.forEach(others, (other) => portOf(other, mine.from)),
@@ -279,6 +281,7 @@ export const cluster: Start = (options = {}) =>
           )
           yield* until("a replica has taken over", areMoved)
           yield* all(others, "cluster_state:ok", "CLUSTER", "INFO")
+          yield* ask(others, "CONFIG", "SET", "cluster-node-timeout", patient)
         })
     }
   })
@@ -309,7 +312,7 @@ export const sentinel: Start = (options = {}) =>
       [
         `myid ${idOf(own)}`,
         `monitor ${name} ${host} ${used(first)} 2`,
-        `down-after-milliseconds ${name} ${options.patience ?? 60_000}`,
+        `down-after-milliseconds ${name} ${patient}`,
         `failover-timeout ${name} 2000`,
         ...(password === undefined ? [] : [`sentinel-pass ${password}`]),
         ...others.map((port) => `known-replica ${name} ${host} ${used(port)}`),
@@ -342,11 +345,11 @@ export const sentinel: Start = (options = {}) =>
       servers,
       primaryOf: () => Effect.map(current, ([primary]) => Option.getOrThrow(Option.fromNullable(primary))),
       failOver: (primary, fault) =>
-        fault.pipe(
-          Effect.zipRight(until(
-            "a replica has taken over",
-            Effect.map(current, ([other]) => other !== undefined && other !== primary)
-          ))
-        )
+        Effect.gen(function*() {
+          const wait = (millis: string) => ask(sentinels, "SENTINEL", "SET", name, "down-after-milliseconds", millis)
+          yield* Effect.zipRight(wait(impatient), fault)
+          const isReplaced = Effect.map(current, ([other]) => other !== undefined && other !== primary)
+          yield* Effect.zipRight(until("a replica has taken over", isReplaced), wait(patient))
+        })
     }
   })

@@ -81,6 +81,9 @@ export type Rounds = Readonly<Record<string, ReadonlyArray<number>>>
 
 const roundMillis = 0.25
 
+/** How often a candidate is called before it is timed. Code is compiled after so many calls, not after so much time. */
+const leastCalls = 50_000
+
 /**
  * The processor time of this process in milliseconds. It limits warm-up and rounds, instead of the wall clock, so that
  * a busy machine measures as many rounds of equally compiled code.
@@ -99,10 +102,10 @@ export const alternate = (candidates: ReadonlyArray<Candidate>, millis: number):
     const lanes = []
     for (const candidate of candidates) {
       const warmUntil = spent() + Math.min(400, millis / candidates.length / 2)
-      let times = 16
-      let each = Infinity
-      while (spent() < warmUntil) {
+      let [times, calls, each] = [16, 0, Infinity]
+      while (spent() < warmUntil || calls < leastCalls) {
         each = Math.min(each, (yield* candidate.run(times)) / times)
+        calls += times
         times = Math.min(Math.max(Math.round(roundMillis / each), 16), 20_000)
       }
       lanes.push({ ...candidate, times, rounds: Array<number>() })

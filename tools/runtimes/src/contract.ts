@@ -107,7 +107,8 @@ const faults = [
       holds("when to ask again", "retryAt" in error && Option.isSome(error.retryAt))
       const millis = Duration.toMillis(elapsed)
       holds(`${millis} ms, at the deadline, not at the end of the attempt`, millis > 2900 && millis < 30_000)
-      equal("token requests", yield* emulator.tokenRequests, 1)
+      // A pause of the machine before the request may last until the deadline.
+      holds("no second token request", (yield* emulator.tokenRequests) <= 1)
     })
   )
 ]

@@ -27,7 +27,7 @@ const memory = Effect.runSync(TokenStore.makeMemory)
 /** One provider per request, over the tokens in memory. */
 const perRequest = (store: Store): Promise<number> =>
   orders.pipe(
-    Effect.provide(StoreAuth.layerShared(optionsOf(store))),
+    Effect.provide(StoreAuth.layerShared({ ...optionsOf(store), shared: { storeTimeout: "30 seconds" } })),
     Effect.provide(Layer.merge(FetchHttpClient.layer, Layer.succeed(TokenStore.TokenStore, memory))),
     Effect.runPromise
   )

@@ -51,13 +51,13 @@ export const lookup = (url: URL, setting: string): Effect.Effect<Result, Failed>
   return Effect.map(
     inTime(
       Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) }),
-      () => unavailable(`no response about ${host}`, nameServerRemedy)
+      () => unavailable(`no name server responded about ${host}`, nameServerRemedy)
     ),
     (addresses) => ({ detail: `${host} is ${addresses.map(({ address }) => address).join(", ")}` })
   )
 }
 
-/** A socket until the scope ends. Only its creation is uninterruptible, because a server may never respond. */
+/** A socket that is open until the scope ends. A server may never respond, so waiting for it is interruptible. */
 const opened = <S extends Net.Socket>(
   open: () => S,
   event: "connect" | "secureConnect",
@@ -75,12 +75,12 @@ const opened = <S extends Net.Socket>(
 export const connect = (url: URL, setting: string): Step<Connected> => {
   const at = `${url.hostname}:${portOf(url)}`
   const whyNot = (error: unknown) => {
-    // Where several addresses were tried, the reason of the first.
+    // If several addresses were tried, the reason of the first counts.
     const code = codeOf(error instanceof AggregateError ? error.errors[0] ?? error : error)
     const remedy = `Check host and port in ${setting}, and whether the service runs there.`
     return code === "ECONNREFUSED"
       ? unavailable(`${at} refused the connection (${code})`, remedy)
-      : unavailable(`there is no connection to ${at} (${code})`, networkRemedy)
+      : unavailable(`cannot connect to ${at} (${code})`, networkRemedy)
   }
   const open = () => Net.connect({ host: hostOf(url), port: Number(portOf(url)) })
   return inTime(opened(open, "connect", whyNot), () => unavailable(`${at} does not respond`, networkRemedy)).pipe(
@@ -94,7 +94,7 @@ export interface Proxy {
   readonly variable: string
 }
 
-/** The proxy of a URL by the environment. Undici does not say which one it takes; a test compares the two. */
+/** The proxy that the environment names for a URL. Undici does not tell which it uses, so a test compares the two. */
 export const proxyFor = (url: URL, environment: Readonly<Record<string, string | undefined>>): Proxy | undefined => {
   if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return undefined
   const http = variable(environment, "HTTP_PROXY")
@@ -103,7 +103,7 @@ export const proxyFor = (url: URL, environment: Readonly<Record<string, string |
   return URL.canParse(value) ? { url: new URL(value), variable: name } : undefined
 }
 
-/** The lower-case name counts first, even if it is empty. */
+/** The lower-case name takes precedence, even if it is empty. */
 const variable = (environment: Readonly<Record<string, string | undefined>>, name: string) => {
   const lower = environment[name.toLowerCase()]
   return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
@@ -155,7 +155,7 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
     Effect.flatMap((request) =>
       Effect.async<Connected, Failed>((resume) => {
         const end = ({ statusCode = 0 }: Http.IncomingMessage, socket: Net.Socket) => {
-          // The request listens to its errors no longer. The handshake notices a tunnel that is closed.
+          // The request no longer listens for errors of the socket. The handshake notices a closed tunnel.
           socket.on("error", () => undefined)
           resume(statusCode === 200 ? Effect.succeed({ socket, detail: `to ${url.host}` }) : whyNot(statusCode))
         }
@@ -169,7 +169,7 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   )
 }
 
-/** The remedy for a request without a response if the port of an http URL speaks TLS, with any certificate. */
+/** The remedy if a request had no response because the port of an http URL speaks TLS, with any certificate. */
 export const tlsRemedy = (url: URL, setting: string): Effect.Effect<string | undefined> =>
   url.protocol !== "http:" ? Effect.succeed(undefined) : connect(url, setting).pipe(
     Effect.flatMap(({ socket }) => handshake(socket, url, setting)),

@@ -33,7 +33,7 @@ interface Seen {
 /** Every attempt in order; `undefined` for one without a response. */
 export type Attempts = Array<Seen | undefined>
 
-/** How the attempts before the last one ended, unless it ended in the same way. `error`: that of the last one. */
+/** Tells how earlier attempts ended, unless the last one ended in the same way. `error`: that of the last one. */
 export const earlierAttempts = (attempts: Attempts, error?: LibraryError): string => {
   const names = attempts.map((seen) =>
     seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
@@ -43,7 +43,7 @@ export const earlierAttempts = (attempts: Attempts, error?: LibraryError): strin
   return others.length === 0 ? "" : `, after ${listed(others)}`
 }
 
-/** Whether the library accepts these settings and the proxy of the environment. Nothing is sent. */
+/** Checks that the library accepts these settings and the proxy of the environment. Sends nothing. */
 export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
   TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials) }).pipe(
     Effect.zipRight(
@@ -57,7 +57,7 @@ export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
 export const tokenRequest = ({ authUrl }: Settings): string =>
   `POST ${authUrl.replace(/\/+$/, "")}/v1/oauth/accesstoken`
 
-/** A token that is not cached, and its provider. The provider adds the time of the next attempt to an error. */
+/** Acquires a token that is not cached. The provider adds the time of the next attempt to an error. */
 export const requestToken = (settings: Settings, attempts: Attempts) =>
   Effect.gen(function*() {
     const http = yield* Layer.build(Layer.provide(recording(attempts), layerHttp(settings)))
@@ -105,7 +105,7 @@ const originOf = (location: string | undefined): string | undefined =>
     ? new URL(location).origin
     : undefined
 
-/** The problem. The remedy is the sentence of the other commands, unless the response says more than the error. */
+/** Describes the problem. The remedy is that of the other commands, unless the response tells more than the error. */
 const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings): Failed => {
   const { code, message } = settings.explain(error)
   const because = (detail: string) => new Failed({ detail, remedy: message, code })
@@ -146,7 +146,7 @@ const causes = {
   Other: "the endpoint responded with an error"
 } as const
 
-/** A server and a network need less; the `Date` of a response counts whole seconds. */
+/** Allows for the delay of a network, and for a `Date` in whole seconds. */
 const tolerated = 2 * 60_000
 
 export const compareClocks = ({ ahead }: Seen): Effect.Effect<Result, Failed> => {
@@ -157,7 +157,7 @@ export const compareClocks = ({ ahead }: Seen): Effect.Effect<Result, Failed> =>
   return failed("configuration", `this machine's is ${difference} the server's`, remedy)
 }
 
-/** One GET as `call` sends it: once more with another token if the API rejects the first one. */
+/** Sends a GET as `call` does, and repeats it with another token if the API rejects the first one. */
 export const callApi = (settings: Settings, apiUrl: string, provider: AccessTokenProvider.Service, path: string) =>
   Effect.gen(function*() {
     const first = yield* provider.current
@@ -165,7 +165,7 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
       AuthorizedHttpClient.make({ ...settings, apiUrl }),
       (client) => client.get(path)
     )
-    // A 401 for which the library keeps the token says that another one would not help.
+    // The library keeps the token if the 401 tells it that another one would not help.
     const isKept = Equal.equals(first, yield* Effect.orElseSucceed(provider.current, Option.none))
     return yield* ofApi(response, settings, isKept)
   }).pipe(
@@ -183,7 +183,9 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
         )
       }
       const { code, message } = settings.explain(error)
-      const detail = isAccessTokenError(error) ? "the API rejected the token, and there is no other" : "it was not sent"
+      const detail = isAccessTokenError(error)
+        ? "the API rejected the token, and no other is available"
+        : "it was not sent"
       return new Failed({ detail, remedy: message, code })
     })
   )
@@ -197,20 +199,24 @@ const ofApi = (
   isKept: boolean
 ): Effect.Effect<Result, Failed> => {
   const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
-  const denied = "The token is valid, but not for this. Ask for this API to be added to what the client may do."
+  const denied = "The token is valid, but not for this. Ask for this client to be given access."
   const remedies: Readonly<Record<number, string>> = {
     401: isKept
       ? denied
-      : `Check that ${apiUrl} and ${authUrl} are of the same environment: the API does not know the token.`,
+      : `Check that ${apiUrl} and ${authUrl} belong to the same environment, because the API does not know the token.`,
     403: denied,
     404: `Check the path, and the path in ${apiUrl}.`,
     429: "Wait: the client has called too often."
   }
   if (status >= 300 && status < 400) {
-    return failed("status", `it was redirected (${status})`, `Set ${apiUrl} to the API: the token follows no redirect.`)
+    return failed(
+      "status",
+      `it was redirected (${status})`,
+      `Set ${apiUrl} to the API itself, because the token follows no redirect.`
+    )
   }
   if (status >= 400) {
-    const remedy = status >= 500 ? "Try again later: the API does not work." : "Check the path and its query."
+    const remedy = status >= 500 ? "Try again later, because the API has failed." : "Check the path and its query."
     return failed("status", `the API responded with ${status}`, remedies[status] ?? remedy)
   }
   return isHtml(headers["content-type"])

@@ -87,7 +87,7 @@ const requestOf = (given: Given, path: string) =>
 /** A fragment is never sent (RFC 9110 §7.1), so it is a mistake. */
 export const checkedPath = (path: string): Effect.Effect<string, Fault> =>
   path.includes("#")
-    ? usage("The path must not have a #: a fragment is not sent. As a part of the path, write %23.")
+    ? usage("The path must not contain a #, which starts a fragment. If it is part of the path, write %23.")
     : Effect.succeed(path)
 
 const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault> => {
@@ -97,7 +97,7 @@ const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault>
     : Effect.succeed([name, value])
 }
 
-/** The body, as JSON unless a header says otherwise. A file and standard input are streamed, so they are sent once. */
+/** Adds the body, as JSON unless a header says otherwise. Streams a file or standard input, so only once. */
 const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
     const contentType = "application/json"
@@ -125,18 +125,20 @@ const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClie
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
   [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
 
-/** Why the API's 401 stands: by the rejections of the run, of which the client makes at most two. */
+/** Explains a final 401 by the rejections of this run, of which there are at most two. */
 const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
   const [keptUntil] = rejections
   const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
-  if (rejections.length === 0) return " The API says that another token would not help: the client may not do this."
+  if (rejections.length === 0) {
+    return " The API says that another token would not help, because the client may not do this."
+  }
   if (keptUntil !== undefined) {
     const after = DateTime.formatIso(DateTime.unsafeMake(keptUntil))
     return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
   }
   return rejections.length === 1
-    ? " The token is replaced in the next run: a body from a file or standard input can be sent only once."
-    : ` A new token was rejected too: check that ${addresses} are of the same environment.`
+    ? " A body from a file or standard input can be sent only once, so the next run acquires another token."
+    : ` A new token was rejected too: check that ${addresses} belong to the same environment.`
 }
 
 const head = (response: HttpClientResponse.HttpClientResponse): string => {
@@ -144,7 +146,7 @@ const head = (response: HttpClientResponse.HttpClientResponse): string => {
   return `HTTP/1.1 ${statusLine(response)}\n${lines.join("")}\n`
 }
 
-/** As it comes. On a terminal JSON is indented, the last line ended, and nothing but text is shown. */
+/** Prints the body as it arrives. On a terminal, indents JSON, ends the last line, and shows only text. */
 const printBody = (response: HttpClientResponse.HttpClientResponse, isTerminal: boolean) =>
   Effect.gen(function*() {
     if (!isTerminal) return yield* Stream.runForEach(response.stream, (chunk) => output.write("stdout", chunk))
@@ -170,7 +172,7 @@ const decoderOf = (contentType: string): TextDecoder => {
   return Option.getOrThrow(Option.orElse(make(charset), () => make()))
 }
 
-/** Without a chunk, the end. */
+/** Decodes a chunk, or the end of the body if there is none. */
 const decoded = (decoder: TextDecoder, chunk?: Uint8Array): Effect.Effect<string, Fault> =>
   Effect.filterOrElse(
     Effect.orElseSucceed(Effect.try(() => decoder.decode(chunk, { stream: chunk !== undefined })), () => "\0"),
@@ -186,7 +188,7 @@ const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string)
     yield* Stream.run(response.stream, sink)
   })
 
-/** Only the white space changes: `JSON.stringify` would round large numbers. */
+/** Changes only white space, because `JSON.stringify` would round large numbers. */
 const indented = (text: string): string => {
   if (Option.isNone(Option.liftThrowable(JSON.parse)(text))) return text.trimEnd()
   let depth = 0

@@ -35,7 +35,7 @@ export const run = (given: flags.Values<typeof flags.check>, path: string) =>
 const steps = (given: flags.Values<typeof flags.check>, path: string, report: Report) =>
   Effect.gen(function*() {
     const attempts: responses.Attempts = []
-    // The prompt for the secret is not a step that someone waits for.
+    // Read before the step, whose time would otherwise include the prompt for the secret.
     const { settings } = yield* step(report, "configuration", yield* Effect.either(configured(given, path)))
     const authUrl = new URL(settings.authUrl)
     yield* reach(report, authUrl, settings.nameOf("authUrl"))
@@ -70,7 +70,7 @@ const configured = (given: flags.Values<typeof flags.check>, path: string) =>
     })
   )
 
-/** Tries each step to the server alone, so that the fault has a name. */
+/** Tries each step to the server by itself, so that the report names the one that fails. */
 const reach = (report: Report, url: URL, setting: string, server = "") =>
   Effect.gen(function*() {
     const proxy = connection.proxyFor(url, (yield* Host).process.env)
@@ -95,7 +95,7 @@ const step = <A extends connection.Result, R>(
     return yield* Either.mapLeft(outcome, ({ code }) => new Fault({ code, message: "" }))
   })
 
-/** On a terminal, each line of a step but the first is indented. A pipe has no columns. */
+/** Wraps and indents a step on a terminal. A pipe has no columns. */
 const print: Report = ({ detail, millis, ok, remedy, step }) =>
   Effect.gen(function*() {
     const host = yield* Host

@@ -6,7 +6,7 @@ import * as flags from "../flags.js"
 import * as output from "../output.js"
 import { profileNames } from "../variables.js"
 
-/** Without words to offer, the shell completes the names of files. */
+/** If there is no word to offer, the shell completes file names. */
 const scripts: Readonly<Record<string, string>> = {
   bash: `_store_api() {
   local IFS=$'\\n' current="\${COMP_WORDS[COMP_CWORD]}"
@@ -43,7 +43,7 @@ export const script = (shell: string) =>
     ? usage(`The shell must be one of ${Object.keys(scripts).join(", ")}.`)
     : output.write("stdout", scripts[shell])
 
-/** Prints what may replace the last word, each with a tab and what it means. bash makes a word of a "=". */
+/** Prints the words that may replace the last one, each with a tab and its meaning. In bash, a "=" is a word. */
 export const complete = (
   commands: Readonly<Record<string, { readonly text: string; readonly flags: flags.Flags }>>,
   words: ReadonlyArray<string>

@@ -35,7 +35,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
       yield* Effect.mapError(
         acquireToken(settings, { "force-refresh": true, "no-cache": false }),
         ({ code, message }) =>
-          new Fault({ code, message: `${message} Nothing is saved; --no-verify saves it.` })
+          new Fault({ code, message: `${message} Nothing is saved, unless you add --no-verify.` })
       )
     }
     yield* variables.write(path, lines.join(""))
@@ -45,7 +45,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
     yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${more.join("")}`)
   })
 
-/** In the quotes that keep the value as it is. */
+/** Chooses quotes that keep the value as it is. */
 const assignment = (variable: string, value: string | undefined) => {
   if (value === undefined) return Effect.succeed("")
   const line = ["'", "`", "\""].map((quote) => `${variable}=${quote}${value}${quote}\n`)
@@ -59,10 +59,10 @@ export const use = (name: string) =>
   Effect.gen(function*() {
     yield* variables.readProfile(name, "The name")
     yield* variables.setDefault(name)
-    yield* output.note(`The profile ${name} is used where no other settings are given.`)
+    yield* output.note(`The profile ${name} is now the default.`)
   })
 
-/** `name`: the default profile, if it is empty. */
+/** An empty `name` means the default profile. */
 export const show = (name: string) =>
   Effect.gen(function*() {
     const byDefault = yield* variables.defaultName
@@ -87,7 +87,7 @@ export const remove = (name: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* variables.fileOf(name, "The name")
-    // A run that was killed may have left it.
+    // A run that was killed may have left this file.
     yield* Effect.ignore(fs.remove(`${path}.part`))
     yield* Effect.catchAll(
       fs.remove(path),

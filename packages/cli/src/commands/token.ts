@@ -1,4 +1,4 @@
-/** The commands about a token alone. */
+/** The commands that need only a token. */
 import { constants } from "node:os"
 import { isatty } from "node:tty"
 import { type AccessToken, remaining } from "@store-api/core/AccessToken"
@@ -32,7 +32,7 @@ export const token = (given: Given) =>
     yield* output.line(textOf(given, token, yield* Clock.currentTimeMillis))
   })
 
-/** No provider renews a token earlier while callers wait. */
+/** No provider makes callers wait for a renewal when more than this is left. */
 const longestLeeway = Duration.seconds(30)
 
 /** The only place where a token is printed. */
@@ -49,7 +49,7 @@ const textOf = ({ format }: Given, token: AccessToken, now: number): string => {
   })
 }
 
-/** Other programs wait for a cached token: the provider and its HTTP client are loaded only if they may be needed. */
+/** Loads the provider and its HTTP client only if they may be needed, because other programs wait for a token. */
 const acquire = (...args: Parameters<typeof acquireToken>) =>
   Effect.flatMap(Effect.promise(() => import("../provider.js")), ({ acquireToken }) => acquireToken(...args))
 
@@ -57,13 +57,13 @@ const acquire = (...args: Parameters<typeof acquireToken>) =>
 export const run = (given: flags.Values<typeof flags.run>, [command = "", ...args]: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const token = yield* acquire(yield* settings.read(given), given)
-    // As the provider, it is loaded only for this command.
+    // Loaded only for this command, so that the others start sooner.
     const { spawn } = yield* Effect.promise(() => import("node:child_process"))
     const { env } = (yield* Host).process
     const variables = { ...env, STORE_API_ACCESS_TOKEN: Redacted.value(token.value) }
     const code = yield* Effect.async<number, Fault>((resume) => {
-      // The program decides when it ends. A terminal sends Ctrl+C to it as well. Standard input stays unopened: Node
-      // would make a pipe non-blocking, also for the program.
+      // The program decides when it ends. A terminal sends Ctrl+C to it as well. Standard input stays unopened, because
+      // Node would make a pipe non-blocking for the program, too.
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
         const others = process.listeners(signal)
         process.on(signal, () => signal === "SIGINT" && isatty(0) ? undefined : child.kill(signal))

@@ -21,9 +21,6 @@ export const build = () => {
   }
 }
 
-/** A test of processes takes as long as they take to load, on a machine that does much else. */
-export const processTimeout = 60_000
-
 /** The terminals are those of util-linux; CI has it, and fails without. */
 export const hasTerminals = process.platform === "linux" &&
   (spawnSync("script", ["--version"]).status === 0 || process.env["CI"] === "true")

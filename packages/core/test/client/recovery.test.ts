@@ -2,6 +2,7 @@ import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { inTime, onVirtualTime } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
 import { Context, DateTime, Effect, Exit, Fiber, Layer, Redacted, TestClock } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
@@ -203,7 +204,8 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
         clientId: "demo-client",
         clientSecret: Redacted.make("an invented secret")
       }).pipe(Effect.provide(yield* Layer.build(single)))
-      const response = yield* Effect.timeout(client.get("/orders"), "5 seconds")
+      const call = Effect.timeout(client.get("/orders"), "5 seconds")
+      const response = yield* onVirtualTime((virtual) => inTime(virtual, call))
       deepStrictEqual([response.status, yield* response.text, yield* api.count], [200, "{}", 4])
       assert.strictEqual((yield* api.connections) === 1, isReused)
     })
@@ -211,7 +213,7 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
 })
 
 describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
-  // An old token was acquired before the first 401, like one that another process stored.
+  // An old token was acquired before the first 401, like one that another process stored. Clocks round by 10 ms.
   test.each(
     [
       ["for an old token is repeated once more", 1, 2, [401, 401, 200]],
@@ -219,8 +221,8 @@ describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
       ["for a second old token is not repeated", 9, 9, [401, 401, 401]]
     ] as const
   )("%s", function*([, old, rejects, statuses]) {
-    const before = yield* DateTime.now
     yield* TestClock.adjust("1 minute")
+    const now = yield* DateTime.now
     const received: Array<number> = []
     const api = HttpClient.make((request) =>
       Effect.sync(() => {
@@ -233,10 +235,10 @@ describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
     const { client, tokenRequests } = yield* authorize(
       api,
       (number) =>
-        Effect.map(
-          token(`token-${number}`),
-          (token) => new AccessToken.AccessToken({ ...token, ...(number <= old + 1 && { acquiredAt: before }) })
-        )
+        Effect.map(token(`token-${number}`), (token) => {
+          const acquiredAt = DateTime.subtract(now, { millis: number <= old + 1 ? 11 : 10 })
+          return new AccessToken.AccessToken({ ...token, acquiredAt })
+        })
     )
     assert.strictEqual((yield* client.get("/orders")).status, statuses.at(-1))
     deepStrictEqual([received, yield* tokenRequests], [statuses, statuses.length])

@@ -129,7 +129,7 @@ describe("TokenRequest", () => {
     if (!/[%+]|[^\x20-\x7e]/.test(id + secret) && !id.includes(":")) assert.strictEqual(basic, `${id}:${secret}`)
   })
 
-  it("omits empty parameters, and sends another grant_type in place of the default", () => {
+  it("omits empty parameters, and sends another grant_type instead of the default", () => {
     const empty = { scope: "", audience: undefined, secret: Redacted.make("") }
     const given = { grant_type: "urn:x", ...empty, resource: ["", "r"], key: Redacted.make("k") }
     for (const request of [clientSecretPost(given), clientSecretBasic(given)]) {

@@ -75,7 +75,7 @@ describe("error responses", () => {
     ["Twitch", `{"status":403,"message":"invalid client secret"}`, undefined, "invalid client secret"],
     ["Facebook", `{"error":{"message":"No app","type":"OAuthException","code":101}}`, "101", "No app"],
     ["Walmart", `{"error":[{"code":"UNAUTHORIZED.GMP","description":"Denied"}]}`, "UNAUTHORIZED.GMP", "Denied"],
-    ["objects in objects without end", `${`{"error":`.repeat(7000)}1${"}".repeat(7000)}`],
+    ["a code far down", `${`{"error":`.repeat(4)}${`{"code":"E","error":`.repeat(7000)}1${"}".repeat(7004)}`],
     ["hostile keys", `{"__proto__":{"error":"polluted"},"constructor":{"error":"polluted"}}`]
   ]
 

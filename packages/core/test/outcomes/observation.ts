@@ -40,7 +40,7 @@ export interface Actors {
 }
 
 /** Waits until no socket is open, for at most `longest`. Returns the number of open sockets. */
-export const socketsLeft = (emulator: Emulator.Service, longest: Duration.DurationInput = "5 seconds") =>
+export const socketsLeft = (emulator: Emulator.Service, longest: Duration.DurationInput = "30 seconds") =>
   emulator.connections.pipe(
     Effect.repeat({ while: (open) => open > 0, schedule: Schedule.spaced("10 millis") }),
     Effect.timeoutOption(longest),
@@ -80,7 +80,7 @@ export const observe = <A, E>(run: Run, act: (actors: Actors) => Effect.Effect<A
       bounded(run.timing.deadline + 4 * margin, Effect.succeedNone),
       Effect.timed
     )
-    yield* Scope.close(scope, Exit.void).pipe(bounded("5 seconds", Effect.void))
+    yield* Scope.close(scope, Exit.void).pipe(bounded("30 seconds", Effect.void))
 
     return {
       exit,

@@ -77,7 +77,6 @@ describe("AccessTokenProvider, in a separate process", () => {
         }
       })
       await rm(folder, { recursive: true })
-    },
-    60_000
+    }
   )
 })

@@ -7,9 +7,6 @@ import { Deferred, Effect, Fiber, Option, Random, Ref, TestClock } from "effect"
 import { credentials, fleet, fullToken, settled, timed } from "../support/fleet.js"
 import { hour, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
 
-/** Milliseconds. Each virtual pause of a member that waits also takes some real time. */
-const testTimeout = 60_000
-
 /** The first acquisition fails, after some milliseconds. */
 const firstFails = (takes: number) => (number: number) =>
   number === 1 ? Effect.delay(Effect.fail(outage), takes) : fullToken(`token-${number}`)
@@ -53,14 +50,14 @@ describe("SharedTokenSource, an acquisition", () => {
     const [outcome, took] = yield* shortestWaits(outcomes)
     deepStrictEqual([outcome, yield* requests], ["Transport,token-2", 2])
     assert.isAtMost(took, 30_500)
-  }, testTimeout)
+  })
 
   test("that ends just before the endpoint's deadline is shared", function*() {
     const { requests, start } = yield* fleet({ takes: 29_900 })
     const members = yield* Effect.all(Effect.replicate(start(), 4))
     const [outcome] = yield* shortestWaits(timed(...members.map(({ get }) => get())))
     deepStrictEqual([outcome, yield* requests], ["token-1", 1])
-  }, testTimeout)
+  })
 
   test("whose process has exited delays other members at most by the lease", function*() {
     // The holder of this lease never extends or releases it.

@@ -1,7 +1,8 @@
 /** A scripted server on loopback that does not use `@effect/platform`. Records the requests that it receives. */
 import { once } from "node:events"
 import * as Net from "node:net"
-import { Effect, Schedule, type Scope } from "effect"
+import { until } from "@store-api/testing/network"
+import { Effect, type Scope } from "effect"
 
 export interface CapturedRequest {
   /** For example `POST /v1/oauth/accesstoken HTTP/1.1`. */
@@ -22,8 +23,8 @@ export interface CaptureServer {
   readonly openSockets: Effect.Effect<number>
   /** The number of connections so far. */
   readonly connections: Effect.Effect<number>
-  /** Waits until no socket is open. Fails after five seconds. */
-  readonly allClosed: Effect.Effect<void, string>
+  /** Waits until no socket is open. */
+  readonly allClosed: Effect.Effect<void>
 }
 
 /** All values of a request header. */
@@ -66,11 +67,7 @@ export const make = (
       count: Effect.sync(() => requests.length),
       openSockets,
       connections,
-      allClosed: openSockets.pipe(
-        Effect.filterOrFail((open) => open === 0, (open) => `${open} sockets are open`),
-        Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds"))),
-        Effect.asVoid
-      )
+      allClosed: until("no socket is open", Effect.map(openSockets, (open) => open === 0))
     }
   }))
 

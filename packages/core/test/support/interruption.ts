@@ -87,7 +87,7 @@ export const interruption = ({ every, runs }: { readonly every: number; readonly
     fc.assert(
       fc.asyncProperty(scenario, ({ callers, delays }) => Effect.runPromise(interrupting(callers, delays))),
       { numRuns: runs }
-    ), 60_000)
+    ))
 
   /** The moments at which three callers are interrupted, by the moment of the test. */
   const cases: ReadonlyArray<readonly [string, (step: number) => ReadonlyArray<number | null>]> = [
@@ -95,12 +95,11 @@ export const interruption = ({ every, runs }: { readonly every: number; readonly
     ["interrupting a caller that joined, moment by moment, affects no other caller", (step) => [null, step, null]]
   ]
   for (const [title, delays] of cases) {
-    it.effect(title, () => Effect.forEach(moments, (step) => interrupting(3, delays(step))), 60_000)
+    it.effect(title, () => Effect.forEach(moments, (step) => interrupting(3, delays(step))))
   }
 
   it.effect(
     "interrupting all callers, moment by moment: the next caller gets their token",
-    () => Effect.forEach(moments, (step) => interrupting(3, [step, step, step])),
-    60_000
+    () => Effect.forEach(moments, (step) => interrupting(3, [step, step, step]))
   )
 }

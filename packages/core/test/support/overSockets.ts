@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { countingFibers } from "@store-api/testing/effectLine"
-import { Context, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
+import { until } from "@store-api/testing/network"
+import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 
 const storeAuth = (emulator: Emulator.Service) =>
   StoreAuth.layer({
@@ -12,13 +13,6 @@ const storeAuth = (emulator: Emulator.Service) =>
     clientId: Emulator.demoClient.clientId,
     clientSecret: Emulator.demoClient.clientSecret
   })
-
-/** Polls until the condition holds. Fails after five seconds. */
-const eventually = <A>(read: Effect.Effect<A>, holds: (value: A) => boolean) =>
-  read.pipe(
-    Effect.filterOrFail(holds, (value) => `still ${String(value)}`),
-    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 500 })
-  )
 
 const tokenRequests = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
@@ -37,14 +31,14 @@ export const overSockets = (name: string, client: Layer.Layer<HttpClient.HttpCli
             const { get } = Context.get(context, AccessTokenProvider.AccessTokenProvider)
             yield* emulator.fail(Fault.hang())
             const waiter = yield* Effect.fork(Effect.flip(get))
-            yield* eventually(tokenRequests(emulator), (count) => count === 1)
+            yield* until("a request is sent", Effect.map(tokenRequests(emulator), (count) => count === 1))
             assert.isAbove(yield* emulator.connections, 0, "control: the open socket is counted")
             assert.isAbove(yield* fibers, 0, "control: the running fiber is counted")
             yield* Scope.close(scope, Exit.void)
             const error = yield* Fiber.join(waiter)
             assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
-            yield* eventually(emulator.connections, (count) => count === 0)
-            yield* eventually(fibers, (count) => count === 0)
+            yield* until("no socket is open", Effect.map(emulator.connections, (count) => count === 0))
+            yield* Effect.repeat(Effect.delay(fibers, "10 millis"), { until: (count) => count === 0 })
           })
         )))
   })

@@ -1,4 +1,4 @@
-/** The command `store-api-emulator`: reads its line by the table of the commands. */
+/** The command `store-api-emulator`: parses its arguments by the table of commands. */
 import { parseArgs } from "node:util"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ const helpOf = (name: string, { args = "", examples, flags, more, text }: Comman
   return [
     `Usage: ${[start, name, args].filter((word) => word !== "").join(" ")} [options]`,
     `${text}.${more === undefined ? "" : `\n${more}`}`,
-    ...(name === "" ? [`Commands for an emulator that runs:\n${columns(others)}`] : []),
+    ...(name === "" ? [`Commands for a running emulator:\n${columns(others)}`] : []),
     `Options:\n${columns([...options, ["--help", "Print this text"]])}`,
     `Examples:\n${examples.map((line) => `  $ ${start} ${line}`).join("\n")}`
   ].join("\n\n")
@@ -48,7 +48,7 @@ const parse = (args: ReadonlyArray<string>, { args: argument = "", flags }: Comm
     }
     const isComplete = values["help"] === true || positionals.length > 0 || !argument.startsWith("<")
     if (positionals.length > (argument === "" ? 0 : 1) || !isComplete) {
-      return yield* unusable("The line", argument === "" ? "must consist of flags" : `must name ${argument}`)
+      return yield* unusable("The command line", argument === "" ? "must consist of flags" : `must name ${argument}`)
     }
     return { values: values, argument: positionals[0] ?? "" }
   })

@@ -1,4 +1,4 @@
-/** The flags with which the command starts an emulator. The parsers, the help and the completion are made of them. */
+/** The flags that start an emulator, from which the parsers, the help and the completion are built. */
 export const flags = {
   "port": { value: "PORT", text: "Port to listen on. Default: a free one" },
   "token-life": { value: "TIME", text: "Lifetime of a token, such as 2s; default 60m" },
@@ -9,7 +9,7 @@ export const flags = {
     choices: ["specification", "client_secret_post", "client_secret_basic"],
     text: "client_secret_post or client_secret_basic"
   },
-  "client-id": { value: "ID", text: "Client of your own. Default: demo-client" },
+  "client-id": { value: "ID", text: "Your own client. Default: demo-client" },
   "scenario": { value: "SCENARIO", many: true, text: "Faults for the next requests" },
   "responses": { value: "FILE", text: "JSON file with responses of the API" },
   "state": { value: "FILE", text: "Keep the tokens in this file" },

@@ -127,9 +127,10 @@ const flood = (outgoing: ServerResponse, status: number, bytes: number) =>
 
 /**
  * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This pause lets it
- * read the bytes first. It uses the real clock because a test clock might not advance.
+ * read the bytes first. It uses the real clock because a test clock might not advance. Between the two sleeps, a client
+ * of this process reads, however busy the machine is.
  */
-const timeToRead = Effect.withClock(Effect.sleep("20 millis"), Clock.make())
+const timeToRead = Effect.withClock(Effect.repeatN(Effect.sleep("10 millis"), 1), Clock.make())
 
 /** Writes bytes to the socket and ends the connection. The platform interrupts this when the socket closes. */
 const writeRaw = (socket: Socket, bytes: Uint8Array, ending: Fault.Ending) =>

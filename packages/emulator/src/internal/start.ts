@@ -163,7 +163,7 @@ const caFile = (pem: string) =>
     Effect.mapError(() => unusable("--tls", "needs a folder for temporary files that it may write to", "CannotListen"))
   )
 
-/** Without a secret of the user. */
+/** Leaves out a secret of the user. */
 const variablesOf = (url: string, { clientId, clientSecret }: Client, [caFile]: ReadonlyArray<string>) => ({
   ...{ STORE_API_AUTH_URL: url, STORE_API_URL: url, STORE_API_CLIENT_ID: clientId },
   ...(clientSecret === demoClient.clientSecret && { STORE_API_CLIENT_SECRET: Redacted.value(clientSecret) }),
@@ -180,25 +180,26 @@ const greeting = (log: string | undefined, url: string, variables: Variables) =>
     ? JSON.stringify({ event: "listening", url, page, variables })
     : [
       `The emulator listens on ${url}. Press Ctrl+C to stop it.`,
-      `Watch and steer it on ${page}`,
+      `Watch and steer it at ${page}`,
       "For the shell of your application:",
       "",
       ...Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`),
       ...("STORE_API_CLIENT_SECRET" in variables
         ? []
-        : ["# STORE_API_CLIENT_SECRET: as it is set for the emulator; it is not printed"]),
+        : ["# STORE_API_CLIENT_SECRET is not printed: use the one that the emulator has"]),
       ""
     ].join("\n")
 }
 
-/** In a new file, so that its mode counts. */
+/** The first line of a file that may be replaced. */
 const envFileMark = "# Written by store-api-emulator"
 
 const writeVariables = (option: string, path: string | undefined, variables: Variables) =>
   Effect.gen(function*() {
     if (path === undefined) return
     const fs = yield* FileSystem.FileSystem
-    // Replaces only an empty file, or one that an emulator wrote: a .env may hold real credentials.
+    // Replaces only an empty file, or one that an emulator wrote, because a .env may hold real credentials. The file
+    // is created anew, so that its mode applies.
     const former = yield* Effect.option(fs.readFileString(path))
     if (Option.exists(former, (text) => text === "" || text.startsWith(envFileMark))) yield* fs.remove(path)
     const text = `${envFileMark}, which replaces this file.\n` +

@@ -14,7 +14,7 @@ import { prefix } from "./steering.js"
 export const steer = (name: string, { port, times }: Readonly<Record<string, unknown>>, argument: string) =>
   Effect.gen(function*() {
     const option = port === undefined ? variable : "--port"
-    // The command listens on this address. Also with TLS, the emulator expects these requests without it.
+    // The command listens on this address. Even with TLS, the emulator accepts these requests over plain http.
     const url = `http://127.0.0.1:${yield* port === undefined ? portOfVariable : portOf(port)}${prefix}${name}`
     const body = HttpClientRequest.bodyText(JSON.stringify({ argument, times }), "application/json")
     const client = yield* HttpClient.HttpClient
@@ -23,7 +23,7 @@ export const steer = (name: string, { port, times }: Readonly<Record<string, unk
       (response) => Effect.map(answer(response), ({ message }) => ({ message, status: response.status }))
     ).pipe(
       Effect.timeout("10 seconds"),
-      Effect.mapError(() => unusable(option, "must be that of an emulator that runs", "NotRunning"))
+      Effect.mapError(() => unusable(option, "must be that of a running emulator", "NotRunning"))
     )
     if (status !== 200) yield* unusable("The emulator", `refused this: ${message.replace(/[.]$/, "")}`)
     yield* Console.log(message)

@@ -1,4 +1,4 @@
-/** Shows and steers an emulator over HTTP, below a path of its own: for the page and the commands of this machine. */
+/** Shows and steers an emulator over HTTP below its own path, for the page and the commands of this machine. */
 import { createHash } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import { TLSSocket } from "node:tls"
@@ -48,8 +48,8 @@ const headers = { connection: "close", "cache-control": "no-store", "x-content-t
 const json = (status: number, message: string) => HttpServerResponse.unsafeJson({ message }, { status, headers })
 
 /**
- * A page of another origin can send requests to loopback, and a name of its own can point there. Its requests have
- * another `Origin` or `Host`, and without asking first it cannot send JSON.
+ * A page of another origin can send requests to loopback, or make its own host name point there. Such requests have
+ * another `Origin` or `Host`, and cannot be JSON without a preflight request.
  */
 const refuse = ({ header, incoming: { socket }, method }: Request) => {
   const scheme = socket instanceof TLSSocket ? "https" : "http"
@@ -85,7 +85,7 @@ const actions = {
     Effect.as(
       // `append` refuses other names.
       faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
-      `The next requests meet ${argument}.`
+      `${argument} applies to the next requests.`
     ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
   revoke: ({ tokens }, { argument = "" }) => {
@@ -137,7 +137,7 @@ const withoutQuery = (url: string) => url.replace(/[?].*$/s, "?…")
 
 const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(DateTime.distanceDuration(from, to))
 
-/** The state for the page. `times` is null for a fault that all requests meet. */
+/** The state for the page. `times` is null for a fault that applies to all requests. */
 const stateOf = ({ faults, log, tokens }: Parts) =>
   Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
     JSON.stringify({

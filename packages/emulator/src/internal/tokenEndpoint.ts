@@ -18,7 +18,7 @@ export const maxBodyBytes = 64 * 1024
 const contentType = "application/x-www-form-urlencoded"
 const notStored = { "cache-control": "no-store", pragma: "no-cache" }
 
-/** A refusal is a failure until the end. */
+/** A refusal is a failure, which becomes a response at the end. */
 export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) =>
   Effect.gen(function*() {
     yield* refuseRequest(request, body, settings)

@@ -23,7 +23,7 @@ serve(({ clientId, folder, lease, url }: Order) => {
     apiUrl: url,
     clientId,
     clientSecret: Redacted.make("an-invented-secret"),
-    shared: { lease }
+    shared: { lease, storeTimeout: "30 seconds" }
   })
   const store = Layer.effect(TokenStore.TokenStore, FileTokenStore.make({ folder }))
   return AccessTokenProvider.AccessTokenProvider.pipe(

@@ -38,10 +38,10 @@ export const storeOver = (folder: string, change: (fs: FileSystem.FileSystem) =>
     return yield* Effect.provideService(FileTokenStore.make({ folder }), FileSystem.FileSystem, change(fs))
   }).pipe(Effect.provide(NodeContext.layer))
 
-/** Sets the modification time of files to two minutes ago. */
-export const age = (...paths: ReadonlyArray<string>) => {
-  const longAgo = Date.now() / 1000 - 120
-  for (const path of paths) utimesSync(path, longAgo, longAgo)
+/** Sets the modification time of files to this many seconds ago. */
+export const age = (seconds: number, ...paths: ReadonlyArray<string>) => {
+  const then = Date.now() / 1000 - seconds
+  for (const path of paths) utimesSync(path, then, then)
 }
 
 const steps = "link makeDirectory readDirectory readFileString remove rename stat writeFileString".split(" ")

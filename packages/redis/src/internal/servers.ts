@@ -28,8 +28,8 @@ export const fromUrl = (text: string): Effect.Effect<Servers, ConfigurationError
     Effect.mapError(() =>
       new ConfigurationError({
         option: "RedisTokenStore.url",
-        reason: "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in " +
-          "place of redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end " +
+        reason: "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss " +
+          "instead of redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end " +
           "where needed, all percent-encoded"
       })
     )

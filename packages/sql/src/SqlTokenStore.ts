@@ -295,11 +295,9 @@ const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execut
     })
   )
   return <A>(effect: Effect.Effect<A, string>): Effect.Effect<A, string> =>
-    Effect.catchIf(
-      Effect.zipRight(prepare, effect),
-      (code) => missingTable.has(code),
+    Effect.zipRight(prepare, effect).pipe(
       // If several processes create it at once, all but one may fail.
-      () => Effect.zipRight(Effect.ignore(create), effect)
+      Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect))
     )
 }
 
@@ -380,7 +378,8 @@ const makeLazy = <E>(
     yield* Effect.addFinalizer((exit) =>
       Effect.gen(function*() {
         // Does not wait, because a client that connects to an unresponsive server cannot be interrupted.
-        if (building !== undefined) yield* Fiber.interruptFork(building)
+        const fiber = building
+        if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
         if (scope !== undefined) yield* Scope.close(scope, exit)
       })
     )

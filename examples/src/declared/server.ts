@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import { HttpApiBuilder, HttpLayerRouter as HttpRouter, HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import type { Emulator } from "@store-api/emulator"
-import { DateTime, Effect, Layer, Redacted, Ref } from "effect"
+import { DateTime, Effect, Layer, Option, Redacted, Ref } from "effect"
 import { Bearer, Order, StoreApi, Unauthorized } from "./api.js"
 
 /** Accepts tokens that the emulator has issued and that have neither expired nor been revoked. */
@@ -22,8 +22,9 @@ const layer = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>
         Effect.gen(function*() {
           const now = yield* DateTime.now
           const tokens = yield* emulator.tokens
-          const live = tokens.some(({ expiresAt, revoked, value }) =>
-            !revoked && DateTime.lessThan(now, expiresAt) && Redacted.value(value) === Redacted.value(sent)
+          const live = tokens.some(({ expiresAt, revokedAt, value }) =>
+            Option.isNone(revokedAt) && DateTime.lessThan(now, expiresAt) &&
+            Redacted.value(value) === Redacted.value(sent)
           )
           if (!live) yield* new Unauthorized()
         })

@@ -12,13 +12,13 @@ import * as Record from "effect/Record"
 /** The only table of exit codes, which the help prints. 1 and 4 are the same as for the GitHub CLI. */
 export const exitCodes = {
   done: { code: 0, text: "Done" },
-  httpError: { code: 1, text: "The API responded with an error (call)" },
+  httpError: { code: 1, text: "The API responded with an error or a redirect (call)" },
   usage: { code: 2, text: "The command line is invalid" },
   configuration: { code: 3, text: "A setting is missing or invalid; check: or the clock is wrong" },
   refused: { code: 4, text: "No token, and trying again will not help" },
   unavailable: { code: 5, text: "No token now; status: no valid token is cached" },
   noResponse: { code: 6, text: "The API did not respond" },
-  status: { code: 7, text: "The API responded with an error (call --fail, check)" },
+  status: { code: 7, text: "The same, by call --fail and check" },
   output: { code: 8, text: "The output cannot be written, or not shown on a terminal" },
   unexpected: { code: 70, text: "A bug in store-api" },
   notStarted: { code: 127, text: "run cannot start the program; else the program's code" },

@@ -39,8 +39,7 @@ export const make = (settings: Settings, caching: Caching) =>
     // Clocks round, so `acquiredAt` of a new token may be a few milliseconds before the start.
     const startedAt = (yield* Clock.currentTimeMillis) - 10
     const http = yield* Layer.build(layerHttp(settings))
-    const options = { ...settings, credentials: Effect.succeed(settings.credentials) }
-    const endpoint = yield* Effect.provide(TokenEndpoint.make(options), http)
+    const endpoint = yield* Effect.provide(TokenEndpoint.make(settings), http)
     const source = caching["no-cache"]
       ? { ...endpoint, dropRejected: () => Effect.succeed(undefined) }
       : yield* cachedSource(settings, endpoint, caching["force-refresh"])
@@ -131,7 +130,7 @@ const pauseJson = Schema.parseJson(Pause)
 
 /** What a run leaves for the next ones. The key reveals neither client nor endpoint, and changes with the secret. */
 const remembered = (settings: Settings, kind: "cooldown" | "rejections") => {
-  const { authUrl, credentials: { clientId, clientSecret }, store } = settings
+  const { authUrl, client: { clientId, clientSecret }, store } = settings
   const text = JSON.stringify([kind, authUrl, clientId])
   const key = createHmac("sha256", Redacted.value(clientSecret)).update(text).digest("hex")
   // A folder that does not respond counts as empty, although a write cannot be interrupted.
@@ -163,8 +162,7 @@ export const endCooldown = (settings: Settings) => cooldownOf(settings).end
 /** A run without a valid token waits at most 5 seconds, unless the endpoint refused the credentials or answered 429. */
 const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
   if (Option.isNone(error)) return isRenewal ? from + pause : from
-  const isRefused = error.value._tag === "TokenRefusedError" &&
-    (error.value.status === 401 || error.value.reason === "InvalidClient" || error.value.reason === "RateLimited")
+  const isRefused = "reason" in error.value && ["InvalidClient", "RateLimited"].includes(error.value.reason)
   const retryAt = Option.match(error.value.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
   return Math.max(
     from + (isRenewal || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),
@@ -204,6 +202,16 @@ const isSame = (one: AccessToken, other: AccessToken) => Equal.equals(one.value,
 /** Headers, body and query may hold secrets. */
 export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): string =>
   `${method} ${url.replace(/\?.*/s, "")}`
+
+/** The rest of a URL may repeat the request. */
+export const originOf = (location: string | undefined): string | undefined =>
+  location !== undefined && URL.canParse(location) && /^https?:$/.test(new URL(location).protocol)
+    ? new URL(location).origin
+    : undefined
+
+/** What `call` and `check` say about a redirect of the API. */
+export const redirectRemedy = ({ nameOf }: Settings): string =>
+  `Set ${nameOf("apiUrl")} to the API itself, because the token follows no redirect.`
 
 /** Reports a request and its outcome, even if a time limit interrupts it. */
 const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: HttpClientRequest.HttpClientRequest) =>

@@ -1,39 +1,19 @@
 /** Reads the settings from flags, variables and prompts, in this order. */
+import { Writable } from "node:stream"
 import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
-import * as Terminal from "@effect/platform/Terminal"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
-import type { Service as TokenStore } from "@store-api/core/TokenStore"
+import { make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { configuration, type Fault, fromLibrary, type LibraryError, listed, usage } from "./Fault.js"
+import { configuration, type Fault, fromLibrary, listed, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
 import { Host, isAttended } from "./Host.js"
 import { write } from "./output.js"
 import { type Found, read as readVariables, sources, type Variables } from "./variables.js"
 
-export interface Settings {
-  readonly authUrl: string
-  readonly apiUrl: string | undefined
-  readonly credentials: ClientCredentials
-  readonly cacheDir: string | undefined
-  /** The cache, and its folder. */
-  readonly folder: string
-  readonly store: TokenStore
-  readonly allowInsecure: boolean
-  readonly verbose: boolean
-  readonly profile: string | undefined
-  /** The flag or the variable of each setting. */
-  readonly nameOf: (option: keyof typeof sources) => string
-  /** Errors of the library, with these names. */
-  readonly explain: (error: LibraryError) => Fault
-  /** Where the settings were found, for people. */
-  readonly origins: string
-}
+export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
 
 /**
  * Reads all that a token needs. `api`: whether the command needs the API's URL, can use it, or ignores it. `asks`:
@@ -43,7 +23,7 @@ export const read = (
   given: flags.Values<typeof flags.common>,
   api: "required" | "optional" | "ignored" = "ignored",
   asks = false
-): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
+) =>
   Effect.gen(function*() {
     const needsApi = api === "required"
     const known = yield* readVariables(given, !asks)
@@ -66,9 +46,9 @@ export const read = (
     if (authUrl === undefined || clientId === undefined || secret === undefined || (needsApi && apiUrl === undefined)) {
       const needed = { authUrl, clientId, ...(needsApi && { apiUrl }), clientSecret: secret }
       const missing = Object.entries(needed).filter(([, found]) =>
-        found === undefined
-      )
-      return yield* isMissing(missing.map(([option]) => sources[option as keyof typeof needed]), known, asks)
+        !found
+      ).map(([option]) => option)
+      return yield* isMissing(missing.map((option) => sources[option as keyof typeof needed]), known, asks)
     }
     const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
@@ -79,19 +59,25 @@ export const read = (
     const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
     const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
     const clientSecret = yield* secret.read
+    const client = yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain)
     const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : host.pathOf(cacheDir.value)
     return {
       authUrl: authUrl.value,
       apiUrl: apiUrl?.value,
-      credentials: yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain),
+      client,
+      credentials: Effect.succeed(client),
       cacheDir: cacheDir?.value,
+      /** That of the cache. */
       folder,
       store: yield* Effect.provide(FileTokenStore.make({ folder }), NodePath.layer),
       allowInsecure: given["allow-insecure"],
       verbose: given.verbose,
       profile: known.profile,
-      nameOf: (option) => found[option]?.name ?? sources[option].variable,
+      /** The flag or the variable of a setting. */
+      nameOf: (option: keyof typeof sources) => found[option]?.name ?? sources[option].variable,
+      /** Errors of the library, with these names. */
       explain,
+      /** Where the settings were found, for people. */
       origins: originsOf([authUrl, clientId, apiUrl, secret])
     }
   })
@@ -170,35 +156,35 @@ const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
  */
 const ask = (
   prompt: string,
-  { isOptional = false, isSecret = false }: { readonly isOptional?: boolean; readonly isSecret?: boolean }
+  options: { readonly isOptional?: boolean; readonly isSecret?: boolean }
 ): Effect.Effect<string, Fault> =>
   Effect.gen(function*() {
-    const { readInput } = yield* Terminal.Terminal
-    const keys = yield* readInput
-    const echo = (shown: string) => isSecret ? Effect.void : write("stderr", shown)
-    // After `readInput`, which turns the echo of the terminal off.
-    yield* write("stderr", prompt)
-    let text = ""
-    while (true) {
+    const { isOptional = false, isSecret = false } = options
+    const text = yield* Effect.scoped(readLine(prompt, isSecret))
+    if (/^[\x20-\x7e]+$/.test(text) || (text === "" && isOptional)) return text
+    const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
+    yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${problem}.\n`)
+    return yield* ask(prompt, options)
+  })
+
+/** The terminal itself shows what is typed. For a secret, Node turns this off, and reads and corrects the line. */
+const readLine = (prompt: string, isSecret: boolean) =>
+  Effect.gen(function*() {
+    const { stdin: input } = (yield* Host).process
+    // Loaded only where someone is asked.
+    const { createInterface } = yield* Effect.promise(() => import("node:readline"))
+    const output = isSecret ? new Writable({ write: (_chunk, _encoding, done) => done() }) : undefined
+    const lines = yield* Effect.acquireRelease(
+      Effect.sync(() => createInterface({ input, output, terminal: isSecret, historySize: 0 })),
+      (lines) => Effect.sync(() => lines.close())
+    )
+    const newLine = write("stderr", "\n")
+    const line = Effect.async<string, Fault>((resume) => {
+      lines.once("line", (line) => resume(isSecret ? Effect.as(newLine, line) : Effect.succeed(line)))
       // Ctrl+C and Ctrl+D end the input.
-      const { input, key } = yield* Effect.catchAll(
-        keys.take,
-        () => Effect.zipRight(write("stderr", "\n"), Effect.interrupt)
-      )
-      if (key.name === "return" || key.name === "enter") {
-        yield* write("stderr", "\n")
-        if (/^[\x20-\x7e]+$/.test(text) || (text === "" && isOptional)) return text
-        const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
-        yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${problem}.\n${prompt}`)
-        text = ""
-      } else {
-        const kept = key.name === "backspace" ? text.slice(0, -1) : key.ctrl && key.name === "u" ? "" : undefined
-        const typed = Option.getOrElse(input, () => "")
-        yield* echo(kept === undefined ? typed : "\b \b".repeat(text.length - kept.length))
-        text = kept ?? text + typed
-      }
-    }
-  }).pipe(
-    Effect.scoped,
-    Effect.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal)))
-  )
+      lines.once("close", () => resume(Effect.zipRight(newLine, Effect.interrupt)))
+    })
+    // At once, because a quick typist does not wait for the prompt.
+    const [answer] = yield* Effect.all([line, write("stderr", prompt)], { concurrency: "unbounded" })
+    return answer
+  })

@@ -18,7 +18,7 @@ export const storeTimeout = "5 seconds"
  * request here: in the second case, the run itself waits for another token.
  */
 export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
-  SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout, leeway: 0 }).pipe(
+  SharedTokenSource.make({ authUrl, credentials, storeTimeout, leeway: 0 }).pipe(
     Effect.mapBoth({
       onFailure: explain,
       onSuccess: ({ acquire }) =>

@@ -29,12 +29,7 @@ export interface Found {
   readonly isImplicit: boolean
 }
 
-export interface Variables {
-  readonly find: (name: string) => Found | undefined
-  /** Where to set a variable that is missing. */
-  readonly place: string
-  readonly profile: string | undefined
-}
+export type Variables = Effect.Effect.Success<ReturnType<typeof read>>
 
 /** A profile is not mixed with the environment, so the secret of one service never goes to the address of another. */
 export const read = (given: flags.Values<typeof flags.common>, hasDefault: boolean) =>
@@ -74,7 +69,7 @@ const finder =
   }
 
 /** Node parses the file, and leaves a `$` in a value as it is. */
-const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
+const ofEnvironment = (file: string | undefined) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const { pathOf, process } = yield* Host
@@ -88,7 +83,8 @@ const ofEnvironment = (file: string | undefined): Effect.Effect<Variables, Fault
     const inEnvironment = finder(process.env, "the environment")
     const inFile = finder(text === "" ? {} : parseEnv(text), origin, file === undefined)
     return {
-      find: (name) => inEnvironment(name) ?? inFile(name),
+      find: (name: string) => inEnvironment(name) ?? inFile(name),
+      /** Where to set a variable that is missing. */
       place: "in the environment or in .env",
       profile: undefined
     }

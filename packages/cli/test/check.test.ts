@@ -351,7 +351,7 @@ const play = (emulator: Emulator.Service, step: string, [name, code, said, remed
     assert.match(cause?.remedy ?? "", remedy ?? /^$/, name)
     deepStrictEqual([outcome.code, outcome.failed], [code, code === 0 ? [] : [cause]], name)
     deepStrictEqual(yield* emulator.elsewhere.requests, [], name)
-    if (step === "API call" && name !== "api/redirect-307") {
+    if (step === "API call") {
       yield* emulator.clearFaults
       yield* emulator.fail(Scenario.get(name))
       deepStrictEqual((yield* run(yield* userOf(emulator), ["call", path, "--fail"])).code, code, name)

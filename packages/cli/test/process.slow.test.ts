@@ -66,7 +66,7 @@ describe("pipes", () => {
   })
 
   test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 8", function*() {
-    const full = yield* runWith(yield* newUser({}), ["completion", "bash"], [
+    const full = yield* runWith(yield* newUser({}), ["completion", "fish"], [
       "ignore",
       openSync("/dev/full", "w"),
       "pipe"
@@ -90,10 +90,7 @@ describe("pipes", () => {
     deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
     const [code, stderr] = yield* runWith(user, line, [openSync(user.cwd, "r"), "pipe", "pipe"])
     assert.strictEqual(code, 3)
-    assert.match(
-      stderr,
-      /^store-api: (Standard input, the file of --secret-file, is empty|Cannot read standard input, .*)\.\n$/
-    )
+    assert.match(stderr, /^store-api: (Standard input, the file .*, is empty|Cannot read standard input, .*)\.\n$/)
   })
 })
 
@@ -210,6 +207,15 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
       const printed = readFileSync(join(user.cwd, "stdout"), "utf8")
       assert.strictEqual(printed, code === 0 ? `${yield* lastToken(emulator)}\n` : "")
     }
+  })
+
+  test.live("shows and corrects what is typed for a setting", function*() {
+    const { end, shows, type } = yield* startProcess(yield* newUser({}), ["profile", "add", "mine"], { terminal: true })
+    assert.isTrue(yield* shows(/URL of the token service: $/))
+    yield* type("wrong\u0015http://127.0.0.1:9\r")
+    assert.isTrue(yield* shows(/http:\/\/127\.0\.0\.1:9\r\nURL of the API \(optional\): $/))
+    yield* type("\u0004")
+    assert.strictEqual((yield* end).code, 130)
   })
 
   test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {

@@ -58,9 +58,8 @@ describe("store-api token", () => {
     const header = yield* prints(user, "token --format header")
     const token = yield* lastToken(emulator)
     assert.strictEqual(header, `Authorization: Bearer ${token}\n`)
-    const { access_token, expires_at, expires_in, scope, token_type } = parsed(
-      yield* prints(user, "token --format json")
-    )
+    const json = parsed(yield* prints(user, "token --format json"))
+    const { access_token, expires_at, expires_in, scope, token_type } = json
     deepStrictEqual([access_token, token_type, scope], [token, "Bearer", ""])
     assert.isTrue(Number(expires_in) > 3500 && Number(expires_in) < 3600)
     assert.approximately(Date.parse(String(expires_at)), Date.now() + Number(expires_in) * 1000, 30_000)
@@ -302,10 +301,17 @@ describe("runs at different times", () => {
   test("a cooldown is ignored if the store does not respond", function*() {
     yield* TestClock.setTime(Date.now())
     const emulator = yield* Emulator.make()
-    const credentials = yield* ClientCredentials.make(Emulator.demoClient)
+    const client = yield* ClientCredentials.make(Emulator.demoClient)
+    const credentials = Effect.succeed(client)
     const hangs = () => Effect.uninterruptible(Effect.never)
     const store = { get: hangs, put: hangs, remove: hangs, lease: hangs }
-    const settings = { authUrl: emulator.url, credentials, store, explain: fromLibrary({}) } as unknown as Settings
+    const settings = {
+      authUrl: emulator.url,
+      client,
+      credentials,
+      store,
+      explain: fromLibrary({})
+    } as unknown as Settings
     const running = yield* Effect.fork(Effect.scoped(
       Effect.flatMap(make(settings, { "force-refresh": false, "no-cache": false }), ({ provider }) => provider.get)
     ))

@@ -4,8 +4,10 @@
  *
  * @since 1.0.0
  */
+import type { Socket } from "node:net"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
@@ -163,7 +165,13 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const secondLog = requestLog.make(resolved, { keep: observer.keep, onEnd: () => Effect.void }, issued)
     const second = yield* listen({ ...resolved, port: 0 }, app.secondOrigin(resolved, secondLog))
     const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin }
-    const server = yield* listen(resolved, app.emulator(parts), () => faults.take("connection"), tls)
+    const run = yield* FiberSet.makeRuntime()
+    const takeFault = (socket: Socket) =>
+      Option.map(faults.take("connection"), (fault) => {
+        run(log.connection(socket, fault))
+        return fault
+      })
+    const server = yield* listen(resolved, app.emulator(parts), takeFault, tls)
     return {
       url: `${server.origin}${resolved.basePath}`,
       tokens: issued.all,

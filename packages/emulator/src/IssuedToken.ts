@@ -4,6 +4,7 @@
  * @since 1.0.0
  */
 import type * as DateTime from "effect/DateTime"
+import type * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 
 /**
@@ -27,6 +28,6 @@ export interface IssuedToken {
   readonly issuedAt: DateTime.Utc
   /** The time of issue plus `tokenLife`. */
   readonly expiresAt: DateTime.Utc
-  /** Whether it was revoked before it expired. */
-  readonly revoked: boolean
+  /** When it was revoked before it expired, by the emulator's clock. */
+  readonly revokedAt: Option.Option<DateTime.Utc>
 }

@@ -70,7 +70,7 @@ describe("store-api-emulator", () => {
       concurrency: 8
     })
     deepStrictEqual([...new Set(statuses)], [401])
-  }, 60_000)
+  }, 120_000)
 
   it("exits with code 1 and prints one sentence to stderr when it cannot start", () => {
     const { status, stderr, stdout } = spawnSync(process.execPath, [bin, "--port", "canary"], { cwd, encoding: "utf8" })

@@ -155,6 +155,18 @@ describe("store-api-emulator", () => {
     assert.match(yield* next, /← 1 POST \/v1\/oauth\/accesstoken no response after \d+ ms: fault token\/silence$/)
   })
 
+  test.live.each(
+    [
+      ["text", /^[\d:]{8} → connection: fault token\/reset-on-accept$/, /after \d+ ms: fault token\/reset-on-accept$/],
+      ["json", /^{"event":"start",/, /"fault token\/reset-on-accept".*"duration":\d+}$/]
+    ] as const
+  )("--log %s shows the start and the end of a connection that meets a fault", function*([log, first, last]) {
+    const { next, url } = yield* start(["--scenario", "token/reset-on-accept", "--log", log], {}, /(http:[\d./]+:\d+)/)
+    yield* Effect.flip(send(url))
+    assert.match(yield* next, first)
+    assert.match(yield* next, last)
+  })
+
   test.live("logs the token by its number and the reason of a refusal, without secret, token or query", function*() {
     const { ended, url } = yield* start([])
     const end = Effect.map(ended, (line) => line.replace(/^[\d:]{8} ← /, "").replace(/[\d:]{8}$|\d+ ms/g, "…"))

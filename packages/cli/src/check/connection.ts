@@ -88,14 +88,8 @@ export const connect = (url: URL, setting: string): Step<Connected> => {
   )
 }
 
-export interface Proxy {
-  readonly url: URL
-  /** The variable that names it. */
-  readonly variable: string
-}
-
 /** The proxy that the environment names for a URL. Undici does not tell which it uses, so a test compares the two. */
-export const proxyFor = (url: URL, environment: Readonly<Record<string, string | undefined>>): Proxy | undefined => {
+export const proxyFor = (url: URL, environment: Environment) => {
   if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return undefined
   const http = variable(environment, "HTTP_PROXY")
   const https = variable(environment, "HTTPS_PROXY")
@@ -103,8 +97,13 @@ export const proxyFor = (url: URL, environment: Readonly<Record<string, string |
   return URL.canParse(value) ? { url: new URL(value), variable: name } : undefined
 }
 
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The URL of a proxy, and the variable that names it. */
+type Proxy = NonNullable<ReturnType<typeof proxyFor>>
+
 /** The lower-case name takes precedence, even if it is empty. */
-const variable = (environment: Readonly<Record<string, string | undefined>>, name: string) => {
+const variable = (environment: Environment, name: string) => {
   const lower = environment[name.toLowerCase()]
   return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
 }
@@ -131,11 +130,6 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   const host = hostOf(proxy.url)
   // Otherwise Node would check the certificate of the proxy for the name in the Host header.
   const tls = { servername: Net.isIP(host) === 0 ? host : "", rejectUnauthorized: true }
-  const open = () =>
-    (protocol === "https:" ? Https : Http).request({
-      ...{ ...tls, host, port: portOf(proxy.url), method: "CONNECT", path, agent: false },
-      headers: { Host: path, ...authorization }
-    })
   const because = (what: string, remedy = `Check that ${proxy.variable} names a proxy that runs.`) =>
     unavailable(`the proxy ${hostname} ${what}`, remedy)
   const whyNot = (status: number) =>
@@ -145,28 +139,26 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
         `refuses a tunnel to ${path} (${status})`,
         `Have the proxy allow ${path}, or list the host in NO_PROXY if a direct connection works.`
       )
-  const close = (request: Http.ClientRequest) =>
-    Effect.sync(() => {
-      request.destroy()
-      // The request does not own the socket of an open tunnel.
-      request.socket?.destroy()
+  const connected = Effect.gen(function*() {
+    const request = (protocol === "https:" ? Https : Http).request({
+      ...{ ...tls, host, port: portOf(proxy.url), method: "CONNECT", path, agent: false },
+      headers: { Host: path, ...authorization }
     })
-  return Effect.acquireRelease(Effect.sync(open), close).pipe(
-    Effect.flatMap((request) =>
-      Effect.async<Connected, Failed>((resume) => {
-        const end = ({ statusCode = 0 }: Http.IncomingMessage, socket: Net.Socket) => {
-          // The request no longer listens for errors of the socket. The handshake notices a closed tunnel.
-          socket.on("error", () => undefined)
-          resume(statusCode === 200 ? Effect.succeed({ socket, detail: `to ${url.host}` }) : whyNot(statusCode))
-        }
-        request.once("connect", end)
-        request.once("response", (response) => end(response, response.socket))
-        request.on("error", (error) => resume(because(`closed the connection (${codeOf(error)})`)))
-        request.end()
-      })
-    ),
-    (tunnel) => inTime(tunnel, () => because("does not respond"))
-  )
+    // The request does not own the socket of an open tunnel.
+    yield* Effect.addFinalizer(() => Effect.sync(() => void request.destroy().socket?.destroy()))
+    return yield* Effect.async<Connected, Failed>((resume) => {
+      const end = ({ statusCode = 0 }: Http.IncomingMessage, socket: Net.Socket) => {
+        // The request no longer listens for errors of the socket. The handshake notices a closed tunnel.
+        socket.on("error", () => undefined)
+        resume(statusCode === 200 ? Effect.succeed({ socket, detail: `to ${url.host}` }) : whyNot(statusCode))
+      }
+      request.once("connect", end)
+      request.once("response", (response) => end(response, response.socket))
+      request.on("error", (error) => resume(because(`closed the connection (${codeOf(error)})`)))
+      request.end()
+    })
+  })
+  return inTime(connected, () => because("does not respond"))
 }
 
 /** The remedy if a request had no response because the port of an http URL speaks TLS, with any certificate. */

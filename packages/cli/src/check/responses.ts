@@ -1,7 +1,7 @@
 /** The HTTP responses of a check, and what they mean. */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { isHttpClientError } from "@effect/platform/HttpClientError"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import type { HttpClientResponse } from "@effect/platform/HttpClientResponse"
 import { isAccessTokenError } from "@store-api/core/AccessTokenError"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
@@ -16,36 +16,28 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { type Fault, type LibraryError, listed } from "../Fault.js"
 import { inWords } from "../output.js"
-import { layerHttp } from "../provider.js"
+import { layerHttp, originOf, redirectRemedy } from "../provider.js"
 import type { Settings } from "../settings.js"
 import { Failed, failed, inTime, type Result, tlsRemedy } from "./connection.js"
 
-/** A response of the endpoint, as far as it helps to understand an error. */
-interface Seen {
-  readonly status: number
-  readonly isHtml: boolean
-  /** The origin that a redirect led to. */
-  readonly target: string | undefined
-  /** How far this machine's clock is ahead of the server's, in milliseconds; `NaN` without a `Date`. */
-  readonly ahead: number
-}
-
-/** Every attempt in order; `undefined` for one without a response. */
-export type Attempts = Array<Seen | undefined>
+/** Every attempt in order: its response, if there was one, and when it came. */
+export type Attempts = Array<{ readonly at: number; readonly response: HttpClientResponse | undefined }>
 
 /** Tells how earlier attempts ended, unless the last one ended in the same way. `error`: that of the last one. */
 export const earlierAttempts = (attempts: Attempts, error?: LibraryError): string => {
-  const names = attempts.map((seen) =>
-    seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
+  const names = attempts.map(({ response }) =>
+    response === undefined ? "no response" : response.status < 400 ? brokenOff : String(response.status)
   )
-  const isWhole = error?._tag !== "TokenRequestError" && (attempts.at(-1)?.status ?? 400) < 400
+  const isWhole = error?._tag !== "TokenRequestError" && names.at(-1) === brokenOff
   const others = [...new Set(names.slice(0, -1))].filter((name) => isWhole || name !== names.at(-1))
   return others.length === 0 ? "" : `, after ${listed(others)}`
 }
 
+const brokenOff = "a response that broke off"
+
 /** Checks that the library accepts these settings and the proxy of the environment. Sends nothing. */
 export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
-  TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials) }).pipe(
+  TokenEndpoint.make(settings).pipe(
     Effect.zipRight(
       settings.apiUrl === undefined ? Effect.void : AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl })
     ),
@@ -61,14 +53,13 @@ export const tokenRequest = ({ authUrl }: Settings): string =>
 export const requestToken = (settings: Settings, attempts: Attempts) =>
   Effect.gen(function*() {
     const http = yield* Layer.build(Layer.provide(recording(attempts), layerHttp(settings)))
-    const options = { ...settings, credentials: Effect.succeed(settings.credentials), deadline: "10 seconds" } as const
-    const endpoint = yield* Effect.provide(TokenEndpoint.make(options), http)
+    const endpoint = yield* Effect.provide(TokenEndpoint.make({ ...settings, deadline: "10 seconds" }), http)
     const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, endpoint)
     return { provider, token: yield* provider.get }
   }).pipe(
     Effect.catchAll((error) =>
       Effect.gen(function*() {
-        const { code, detail, remedy } = ofToken(error, attempts.at(-1), settings)
+        const { code, detail, remedy } = ofToken(error, attempts.at(-1)?.response, settings)
         const isTransport = error._tag === "TokenRequestError" && error.reason === "Transport"
         const other = isTransport ? tlsRemedy(new URL(settings.authUrl), settings.nameOf("authUrl")) : Effect.void
         const earlier = earlierAttempts(attempts, error)
@@ -83,59 +74,44 @@ const recording = (attempts: Attempts) =>
     Effect.map(
       HttpClient.HttpClient,
       HttpClient.transformResponse(Effect.onExit((exit) =>
-        Effect.map(Clock.currentTimeMillis, (now) =>
-          attempts.push(Exit.isSuccess(exit) ? seenIn(exit.value, now) : undefined))
+        Effect.map(Clock.currentTimeMillis, (at) =>
+          attempts.push({ at, response: Exit.isSuccess(exit) ? exit.value : undefined }))
       ))
     )
   )
 
-const seenIn = ({ headers, status }: HttpClientResponse.HttpClientResponse, now: number): Seen => ({
-  status,
-  isHtml: isHtml(headers["content-type"]),
-  target: originOf(headers["location"]),
-  ahead: now - Date.parse(headers["date"] ?? "")
-})
-
-const isHtml = (contentType: string | undefined): boolean =>
-  /^\s*(text\/html|application\/xhtml)/i.test(contentType ?? "")
-
-/** The rest of a URL may repeat the request. */
-const originOf = (location: string | undefined): string | undefined =>
-  location !== undefined && URL.canParse(location) && /^https?:$/.test(new URL(location).protocol)
-    ? new URL(location).origin
-    : undefined
+const isHtml = ({ headers }: HttpClientResponse): boolean =>
+  /^\s*(text\/html|application\/xhtml)/i.test(headers["content-type"] ?? "")
 
 /** Describes the problem. The remedy is that of the other commands, unless the response tells more than the error. */
-const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings): Failed => {
+const ofToken = (error: LibraryError, last: HttpClientResponse | undefined, settings: Settings): Failed => {
   const { code, message } = settings.explain(error)
-  const because = (detail: string) => new Failed({ detail, remedy: message, code })
+  const because = (detail: string, remedy = message) => new Failed({ detail, remedy, code })
   if (error._tag === "TokenRequestError") {
     if (error.reason === "TooLarge") return because("the response is too large")
     const expected = last === undefined ? "HTTP" : "complete"
     if (error.reason !== "Redirect") return because(`there was no ${expected} response (${error.reason})`)
-    const target = last?.target ?? ""
-    const isShown = target !== "" && !target.includes(Redacted.value(settings.credentials.clientSecret))
+    const target = originOf(last?.headers["location"])
+    const isShown = target?.includes(Redacted.value(settings.client.clientSecret)) === false
     return because(`it was redirected${isShown ? ` to ${target}` : ""}`)
   }
-  if (error._tag !== "TokenRefusedError" && error._tag !== "TokenResponseError") {
-    return because("the token cannot be used")
-  }
-  const refusal = error._tag === "TokenRefusedError" ? error : undefined
   const authUrl = settings.nameOf("authUrl")
-  if (last?.isHtml === true) {
-    if (refusal === undefined || refusal.reason === "InvalidRequest" || refusal.reason === "Other") {
-      const remedy = `Check ${authUrl}: it leads to a web site or a login page, not to the token service.`
-      return failed("refused", `the response is a web page, not JSON (${last.status})`, remedy)
-    }
-    // Without a code of the service itself, the request may never have reached it.
-    if (refusal.reason === "InvalidClient" && Option.isNone(refusal.code)) {
-      const remedy = `Check that ${authUrl} leads to the token service, not to a login page or a gateway. ` +
-        "If it does, the client id or the secret is wrong."
-      return failed("refused", `a web page refuses access without a reason (${last.status})`, remedy)
-    }
+  const isPage = last !== undefined && isHtml(last)
+  const webSite = () =>
+    because(
+      `the response is a web page, not JSON (${last?.status ?? 0})`,
+      `Check ${authUrl}: it leads to a web site or a login page, not to the token service.`
+    )
+  if (error._tag === "TokenResponseError") return isPage ? webSite() : because("the response contains no token")
+  if (error._tag !== "TokenRefusedError") return because("the token cannot be used")
+  if (isPage && (error.reason === "InvalidRequest" || error.reason === "Other")) return webSite()
+  // Without a code of the service itself, the request may never have reached it.
+  if (isPage && error.reason === "InvalidClient" && Option.isNone(error.code)) {
+    const remedy = `Check that ${authUrl} leads to the token service, not to a login page or a gateway. ` +
+      "If it does, the client id or the secret is wrong."
+    return because(`a web page refuses access without a reason (${error.status})`, remedy)
   }
-  if (refusal === undefined) return because("the response contains no token")
-  return because(`${causes[refusal.reason]} (${refusal.status})`)
+  return because(`${causes[error.reason]} (${error.status})`)
 }
 
 const causes = {
@@ -149,7 +125,11 @@ const causes = {
 /** Allows for the delay of a network, and for a `Date` in whole seconds. */
 const tolerated = 2 * 60_000
 
-export const compareClocks = ({ ahead }: Seen): Effect.Effect<Result, Failed> => {
+/** By the last response, if there was one. */
+export const compareClocks = (attempts: Attempts): Effect.Effect<Result, Failed> | undefined => {
+  const last = attempts.filter(({ response }) => response !== undefined).at(-1)
+  if (last?.response === undefined) return undefined
+  const ahead = last.at - Date.parse(last.response.headers["date"] ?? "")
   if (Number.isNaN(ahead)) return Effect.succeed({ detail: "the response has no Date" })
   if (Math.abs(ahead) <= tolerated) return Effect.succeed({ detail: "agrees with the server's" })
   const difference = `${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"}`
@@ -170,9 +150,7 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
     return yield* ofApi(response, settings, isKept)
   }).pipe(
     Effect.scoped,
-    Effect.provide(
-      Layer.merge(Layer.succeed(AccessTokenProvider.AccessTokenProvider, provider), layerHttp(settings))
-    ),
+    Effect.provide(Layer.merge(Layer.succeed(AccessTokenProvider.AccessTokenProvider, provider), layerHttp(settings))),
     (call) => inTime(call, () => noResponse("there was no response in time", settings)),
     Effect.catchAll((error) => {
       if (error._tag === "Failed") return error
@@ -193,12 +171,9 @@ export const callApi = (settings: Settings, apiUrl: string, provider: AccessToke
 const noResponse = (detail: string, { nameOf }: Settings, remedy?: string) =>
   failed("noResponse", detail, remedy ?? `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
 
-const ofApi = (
-  { headers, status }: HttpClientResponse.HttpClientResponse,
-  { nameOf }: Settings,
-  isKept: boolean
-): Effect.Effect<Result, Failed> => {
-  const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
+const ofApi = (response: HttpClientResponse, settings: Settings, isKept: boolean): Effect.Effect<Result, Failed> => {
+  const { status } = response
+  const [apiUrl, authUrl] = [settings.nameOf("apiUrl"), settings.nameOf("authUrl")]
   const denied = "The token is valid, but not for this. Ask for this client to be given access."
   const remedies: Readonly<Record<number, string>> = {
     401: isKept
@@ -209,17 +184,13 @@ const ofApi = (
     429: "Wait: the client has called too often."
   }
   if (status >= 300 && status < 400) {
-    return failed(
-      "status",
-      `it was redirected (${status})`,
-      `Set ${apiUrl} to the API itself, because the token follows no redirect.`
-    )
+    return failed("status", `it was redirected (${status})`, redirectRemedy(settings))
   }
   if (status >= 400) {
     const remedy = status >= 500 ? "Try again later, because the API has failed." : "Check the path and its query."
     return failed("status", `the API responded with ${status}`, remedies[status] ?? remedy)
   }
-  return isHtml(headers["content-type"])
+  return isHtml(response)
     ? failed("status", `the response is a web page, not JSON (${status})`, `Check ${apiUrl}: it leads to a web site.`)
     : Effect.succeed({ detail: `the API responded with ${status}${isKept ? "" : ", after a 401 for the first token"}` })
 }

@@ -18,7 +18,7 @@ import { configuration, type Fault, httpError, noResponse, status, systemCode, u
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
-import { make as makeProvider, nameOf } from "../provider.js"
+import { make as makeProvider, nameOf, originOf, redirectRemedy } from "../provider.js"
 import { read, type Settings } from "../settings.js"
 
 type Given = flags.Values<typeof flags.call>
@@ -50,11 +50,12 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     const response = yield* client.execute(request)
     const isTerminal = (yield* Host).process.stdout.isTTY === true
     if (given.include) yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
-    const why = response.status !== 401 || given.header.some((header) => /^authorization:/i.test(header))
-      ? ""
-      : whyRejected(rejections, settings)
-    const problem = `HTTP ${statusLine(response)}.${why}`
-    const isError = response.status >= 400
+    const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
+    const why = response.status === 401 && !hasOwn ? whyRejected(rejections, settings) : ""
+    const target = response.status < 400 ? originOf(response.headers["location"]) : undefined
+    const end = target === undefined ? `.${why}` : ` to ${target}. ${redirectRemedy(settings)}`
+    const problem = `HTTP ${statusLine(response)}${end}`
+    const isError = response.status >= 300
     yield* Effect.tapError(
       given.output === undefined ? printBody(response, isTerminal) : saveBody(response, given.output),
       () => isError ? output.problem(problem) : Effect.void
@@ -87,7 +88,7 @@ const requestOf = (given: Given, path: string) =>
 /** A fragment is never sent (RFC 9110 §7.1), so it is a mistake. */
 export const checkedPath = (path: string): Effect.Effect<string, Fault> =>
   path.includes("#")
-    ? usage("The path must not contain a #, which starts a fragment. If it is part of the path, write %23.")
+    ? usage("The path must not contain a #, because a fragment is not sent. In a path, write %23.")
     : Effect.succeed(path)
 
 const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault> => {

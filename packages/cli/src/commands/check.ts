@@ -40,8 +40,8 @@ const steps = (given: flags.Values<typeof flags.check>, path: string, report: Re
     const authUrl = new URL(settings.authUrl)
     yield* reach(report, authUrl, settings.nameOf("authUrl"))
     const clock = Effect.suspend(() => {
-      const seen = attempts.filter((seen) => seen !== undefined).at(-1)
-      return seen === undefined ? Effect.void : step(report, "clock", responses.compareClocks(seen))
+      const comparison = responses.compareClocks(attempts)
+      return comparison === undefined ? Effect.void : step(report, "clock", comparison)
     })
     const request = Effect.gen(function*() {
       const { provider, token } = yield* responses.requestToken(settings, attempts)

@@ -51,19 +51,18 @@ export const complete = (
   Effect.gen(function*() {
     const [prefix = ""] = /^--[\w-]+=/.exec(words.at(-1) ?? "") ?? []
     const before = [...words.slice(0, -1), prefix.slice(0, -1)].filter((word) => word !== "=" && word !== "")
-    const path: Array<string> = []
-    let table: Readonly<Record<string, Flag>> = flags.common
+    let path = ""
+    let table: flags.Flags = flags.common
     let awaiting: Flag | undefined
     for (const word of before) {
       if (awaiting !== undefined) awaiting = undefined
       else if (word.startsWith("-")) {
-        const flag = Object.entries(table).find(([name, { alias = name }]) =>
-          word === `--${name}` || word === `-${alias}`
-        )
-        awaiting = flag?.[1].value === undefined ? undefined : flag[1]
+        const isNamed = ([name, { alias, value }]: [string, Flag]) =>
+          value !== undefined && (word === `--${name}` || word === `-${alias ?? name}`)
+        awaiting = Object.entries(table).find(isNamed)?.[1]
       } else {
-        path.push(word)
-        table = commands[path.join(" ")]?.flags ?? table
+        path = `${path} ${word}`.trim()
+        table = commands[path]?.flags ?? table
       }
     }
     if (awaiting !== undefined) {
@@ -73,10 +72,10 @@ export const complete = (
       const rows = Object.entries(table).map(([name, { text }]): Row => [`--${name}`, text])
       return yield* print([["--help", "Print the help of the command"], ...rows])
     }
-    if (path[0] === "completion") return yield* print(Object.keys(scripts).map((shell) => [shell]))
-    if (/^profile (remove|show|use)$/.test(path.join(" "))) return yield* print(yield* profileRows)
-    if (path.join(" ") === "emulator fail") return yield* print(yield* valuesOf({ value: "SCENARIO", text: "" }))
-    const start = path.slice(path[0] === "help" ? 1 : 0).map((word) => `${word} `).join("")
+    if (path === "completion") return yield* print(Object.keys(scripts).map((shell) => [shell]))
+    if (/^profile (remove|show|use)$/.test(path)) return yield* print(yield* profileRows)
+    if (path === "emulator fail") return yield* print(yield* valuesOf({ value: "SCENARIO", text: "" }))
+    const start = `${path.replace(/^help\b/, "")} `.trimStart()
     const rows = Object.entries(commands).filter(([name]) => name.startsWith(start))
       .map(([name, { text }]): Row => [name.slice(start.length), text])
     return yield* print(start === "" ? [...rows, ["help", "Print the help of a command"]] : rows)

@@ -22,7 +22,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
     const settings = yield* Effect.tap(read(given, "optional", true), checkSettings)
-    const { apiUrl, authUrl, cacheDir, credentials: { clientId, clientSecret }, origins } = settings
+    const { apiUrl, authUrl, cacheDir, client: { clientId, clientSecret }, origins } = settings
     const values = {
       ...{ authUrl, apiUrl, clientId, clientSecret: Redacted.value(clientSecret) },
       // The profile is used in other folders too.

@@ -4,13 +4,12 @@
  */
 import { join, resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
-import { Terminal } from "@effect/platform"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { newFolder } from "@store-api/testing/loopback"
-import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, Redacted, type Scope } from "effect"
+import { Clock, ConfigProvider, Effect, Fiber, Redacted, type Scope } from "effect"
 import { main } from "../../src/commandLine.js"
 import { Host } from "../../src/Host.js"
 
@@ -162,30 +161,9 @@ export interface Running {
 /** A terminal, of which standard output may be a pipe. */
 interface Screen {
   readonly stdout?: "pipe"
-  /** The text typed at the prompt. */
+  /** The lines typed at the prompts. A real terminal shows them too. */
   readonly typed?: string
   readonly columns?: number
-}
-
-const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u" }
-
-/** Reports keys as a terminal does, to one reader after the other. */
-const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> => {
-  const keys = Effect.runSync(Mailbox.make<Terminal.UserInput>())
-  for (const key of typed) {
-    keys.unsafeOffer({
-      input: Option.some(key),
-      key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
-    })
-  }
-  return Layer.succeed(Terminal.Terminal, {
-    columns: Effect.succeed(80),
-    rows: Effect.succeed(24),
-    isTTY: Effect.succeed(true),
-    readLine: Effect.dieMessage("no line is asked for"),
-    display: () => Effect.dieMessage("what is asked goes to standard error"),
-    readInput: Effect.succeed(keys)
-  })
 }
 
 /** Starts the command in a pipe, or on a screen. */
@@ -200,12 +178,13 @@ export const start = (
     const stdout = screen?.stdout === "pipe" || screen === undefined ? new Output() : stderr
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
+    const answers = screen?.typed?.match(/[^\r]*\r/g) ?? []
+    stderr.on("text", () => stderr.text.endsWith(": ") && stdin.write(answers.shift() ?? ""))
     const fiber = yield* main(args).pipe(
       Effect.provideService(Host, {
         process: { env, stderr, stdin, stdout },
         homedir: () => user.cwd,
-        pathOf: (path) => resolve(user.cwd, path),
-        terminal: keyboard(screen?.typed ?? "")
+        pathOf: (path) => resolve(user.cwd, path)
       }),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
       Effect.forkScoped

@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import { decode, perform } from "./performFault.js"
 import * as protectedApi from "./protectedApi.js"
 import * as requests from "./request.js"
-import type { RequestLog } from "./requestLog.js"
+import { nameOfFault, type RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
 import * as steering from "./steering.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
@@ -28,7 +28,7 @@ export const emulator = (parts: Parts) => {
     const endpoint = request.kind === "token" ? tokenEndpoint : protectedApi
     return yield* log.record(request, endpoint.maxBodyBytes, (body, update) => {
       const fault = faults.take(request.kind, isReused)
-      const because = Option.map(fault, ({ _tag, scenario = _tag }) => `fault ${scenario}`)
+      const because = Option.map(fault, nameOfFault)
       update({ reason: because })
       const response = request.kind === "other"
         ? Effect.succeed(notFound(settings))

@@ -1,10 +1,12 @@
 /** Records requests so that printing a record discloses no secret. */
+import type { Socket } from "node:net"
 import { parse, unescape } from "node:querystring"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import type { Fault } from "../FaultModel.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
 import { type Body, readBody, type Request } from "./request.js"
@@ -21,9 +23,14 @@ export interface ObserverService {
   readonly onStart?: ((request: RecordedRequest) => Effect.Effect<void>) | undefined
   /** Runs before the response is sent, or when the client has gone. `sentBytes` is still 0. */
   readonly onEnd: (request: RecordedRequest) => Effect.Effect<void>
+  /** Runs when a connection met a fault, and when that connection has ended. Default: nothing. */
+  readonly onConnection?: ((connection: FailedConnection) => Effect.Effect<void>) | undefined
   /** Runs when a token was issued or revoked, before the response is sent. Default: nothing. */
   readonly onTokens?: ((tokens: ReadonlyArray<IssuedToken>) => Effect.Effect<void>) | undefined
 }
+
+/** A connection that met a fault. It has neither a response nor a token. */
+export type FailedConnection = Pick<RecordedRequest, "startedAt" | "endedAt" | "status" | "token" | "reason">
 
 type Update = (change: Partial<RecordedRequest>) => void
 
@@ -32,6 +39,9 @@ const sensitiveHeaders = ["authorization", "proxy-authorization", "cookie", "x-a
 const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret|token|assertion|password|key)=/i
 
 const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
+
+/** How a log names the fault that a request or a connection met. */
+export const nameOfFault = ({ _tag, scenario = _tag }: Fault) => `fault ${scenario}`
 
 export const make = (settings: Settings, observer: ObserverService, tokens: Tokens) => {
   const { clients, header } = settings
@@ -106,8 +116,23 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       }).pipe(Effect.ensuring(end))
     })
 
+  /** Reports the fault of a connection, and the end of the connection. */
+  const connection = (socket: Socket, fault: Fault) =>
+    Effect.gen(function*() {
+      const report = observer.onConnection ?? (() => Effect.void)
+      const start = { startedAt: yield* DateTime.now, status: Option.none(), token: Option.none() }
+      const failed = { ...start, reason: Option.some(nameOfFault(fault)), endedAt: Option.none() }
+      yield* report(failed)
+      yield* Effect.async<void>((resume) => {
+        if (socket.closed) resume(Effect.void)
+        else socket.once("close", () => resume(Effect.void))
+      })
+      yield* report({ ...failed, endedAt: Option.some(yield* DateTime.now) })
+    })
+
   return {
     record,
+    connection,
     all: Effect.sync((): ReadonlyArray<RecordedRequest> => records.map(({ current }) => current)),
     clear: Effect.sync(() => void records.splice(0))
   }

@@ -4,9 +4,7 @@ import * as Record from "effect/Record"
 import * as Fault from "../Fault.js"
 
 const scenario = (expected: string, script: Fault.Script) => ({ script, expected, tls: false })
-
-/** A scenario that needs TLS. */
-const overTls = (expected: string, script: Fault.Script) => ({ script, expected, tls: true })
+const overTls = (expected: string, script: Fault.Script) => ({ ...scenario(expected, script), tls: true })
 
 /** Scenarios with the same outcome. Each name is the prefix, the key and the suffix. */
 const group = <Prefix extends string, Key extends string, Suffix extends string = "">(
@@ -25,14 +23,81 @@ const contentType = (type: string) => ({ headers: { "Content-Type": type } })
 
 const aToken = "a token after one request"
 const noToken = "TokenResponseError after one request"
+const severalAttempts = "TokenRequestError (Transport) after several attempts"
+const timeout = "TokenRequestError (Timeout) after several attempts"
+const untrusted = "TokenRequestError (Certificate) after one attempt"
+const redirected = "TokenRequestError (Redirect) after one attempt"
+const notForwarded = "the other origin does not receive the token"
 const refused = (reason: string) => `TokenRefusedError (${reason}) after one request`
 
 const token = JSON.stringify({ access_token: "token-of-a-scenario", token_type: "bearer", expires_in: 3600 })
 
 const optionalFields = ["expires_in", "scope", "application_name", "developer.email", "issued_at", "client_id"]
 
-/** The token endpoint responds with 200. */
-const successes = {
+const floods = (status: number) => ({
+  "flood-100-mb": Fault.flood(100 * 1024 * 1024, { status }),
+  "flood-endless": Fault.flood(Infinity, { status }),
+  "bomb": Fault.bomb(100, { status })
+})
+
+/** Breaks off at each moment. */
+const brokenOff = (fault: typeof Fault.reset) =>
+  Record.map(
+    { "on-accept": "connection", "before-headers": "answer", "in-headers": "headers", "in-body": "body" } as const,
+    (moment) => fault(moment, always)
+  )
+
+/** A redirect with each status to one target. */
+const redirectsTo = (target: Fault.RedirectTarget, options?: Fault.Options) =>
+  Record.map(
+    { "301": 301, "302": 302, "303": 303, "307": 307, "308": 308 },
+    (status) => Fault.redirect(status, target, options)
+  )
+
+const html = { ...contentType("text/html"), body: "<html><body><h1>No</h1></body></html>" }
+const gatewayError = { body: `{"fault":{"faultstring":"No","detail":{"errorcode":"oauth.v2.Invented"}}}` }
+const oauthError = (error: string, description = "A description") => ({
+  body: JSON.stringify({ error, error_description: description })
+})
+
+/** The token endpoint refuses the request with this status and each kind of body. */
+const refusals = <const Status extends number>(status: Status, reason: string, error: string) =>
+  group(`token/${status}-`, refused(reason), {
+    "rfc": Fault.status(status, oauthError(error)),
+    "gateway": Fault.status(status, gatewayError),
+    "html": Fault.status(status, html),
+    "nothing": Fault.status(status)
+  })
+
+/** A client always retries a 503. It retries a 429 only if `Retry-After` holds a time. */
+const retryAfter = <const Status extends number>(status: Status, reason: string, withoutTime: string) => {
+  const name = `token/${status}-retry-after-` as const
+  const header = (...values: ReadonlyArray<string>) => Fault.status(status, { headers: { "Retry-After": values } })
+  const retried = "a token after 2 requests"
+  return {
+    ...group(name, retried, { "seconds": header("1"), "date": Fault.retryDate(status, "2 seconds") }),
+    ...group(name, retried, { "zero": header("0"), "past": header("Sun, 06 Nov 1994 08:49:37 GMT") }),
+    ...group(name, withoutTime, { "negative": header("-5"), "fraction": header("0.5"), "junk": header("soon") }),
+    ...group(name, retried, { "twice": header("1", "2") }),
+    ...group(`token/${status}-`, withoutTime, { "without-retry-after": Fault.status(status) }),
+    ...group(name, refused(reason), { "year": header("31536000") })
+  }
+}
+
+const outage = <const Status extends number>(status: Status) =>
+  group(`token/${status}-`, "TokenRefusedError (Unavailable) after 6 requests", {
+    "json": Fault.status(status, { ...always, body: `{"errors":[{"errorCode":"Invented","message":"Out of order"}]}` }),
+    "html": Fault.status(status, { ...html, ...always }),
+    "nothing": Fault.status(status, always)
+  })
+
+const onApi = { on: "api" } as const
+const unauthorized = (more: string, options: Fault.Options = { ...onApi, ...always }) =>
+  Fault.status(401, { ...options, headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${more}` } })
+
+/** In the order of the README. */
+export const scenarios = {
+  // The token endpoint responds with 200.
   "token/specification": scenario(aToken, []),
   ...group("token/", aToken, {
     "charset": Fault.fields({}, contentType("application/json;charset=UTF-8")),
@@ -82,27 +147,9 @@ const successes = {
   "token/body-oauth-error": scenario(
     refused("InvalidClient"),
     Fault.body(`{"error":"invalid_client","error_description":"Sent with a 200"}`)
-  )
-}
+  ),
 
-const severalAttempts = "TokenRequestError (Transport) after several attempts"
-const timeout = "TokenRequestError (Timeout) after several attempts"
-
-const floods = (status: number) => ({
-  "flood-100-mb": Fault.flood(100 * 1024 * 1024, { status }),
-  "flood-endless": Fault.flood(Infinity, { status }),
-  "bomb": Fault.bomb(100, { status })
-})
-
-/** Breaks off at each moment. */
-const brokenOff = (fault: typeof Fault.reset) =>
-  Record.map(
-    { "on-accept": "connection", "before-headers": "answer", "in-headers": "headers", "in-body": "body" } as const,
-    (moment) => fault(moment, always)
-  )
-
-/** The connection to the token endpoint fails, or the response is slow, large or invalid. */
-const connections = {
+  // The connection to the token endpoint fails, or the response is slow, large or invalid.
   ...group("token/reset-", severalAttempts, brokenOff(Fault.reset)),
   ...group("token/close-", severalAttempts, brokenOff(Fault.close)),
   ...group("token/", severalAttempts, {
@@ -134,30 +181,17 @@ const connections = {
     Fault.status(500, { delay: "20 millis" }),
     Fault.delay("230 millis")
   ]),
-  "token/stale-connection": scenario("a token after several requests", [Fault.status(503), Fault.stale()])
-}
+  "token/stale-connection": scenario("a token after several requests", [Fault.status(503), Fault.stale()]),
 
-const untrusted = "TokenRequestError (Certificate) after one attempt"
-
-const tls = {
+  // TLS fails.
   "token/tls": overTls(aToken, []),
   "token/tls-self-signed": overTls(untrusted, Fault.tls("SelfSigned", always)),
   "token/tls-expired": overTls(untrusted, Fault.tls("Expired", always)),
   "token/tls-wrong-host": overTls(untrusted, Fault.tls("WrongHost", always)),
   "token/tls-1.1-only": overTls(severalAttempts, Fault.tls("Tls1.1", always)),
-  "token/tls-unfinished-handshake": overTls(timeout, Fault.unfinishedHandshake(always))
-}
+  "token/tls-unfinished-handshake": overTls(timeout, Fault.unfinishedHandshake(always)),
 
-const redirected = "TokenRequestError (Redirect) after one attempt"
-
-/** A redirect with each status to one target. */
-const redirectsTo = (target: Fault.RedirectTarget, options?: Fault.Options) =>
-  Record.map(
-    { "301": 301, "302": 302, "303": 303, "307": 307, "308": 308 },
-    (status) => Fault.redirect(status, target, options)
-  )
-
-const redirects = {
+  // The token endpoint redirects.
   ...group("token/redirect-", redirected, redirectsTo("elsewhere")),
   ...group("token/redirect-", redirected, redirectsTo("itself"), "-to-itself"),
   ...group("token/redirect-", redirected, {
@@ -169,49 +203,9 @@ const redirects = {
     "with-endless-body": Fault.flood(Infinity, { status: 302 })
   }),
   "token/redirect-302-to-http": overTls(redirected, Fault.redirect(302, "elsewhere")),
-  "token/redirect-307-to-http": overTls(redirected, Fault.redirect(307, "elsewhere"))
-}
+  "token/redirect-307-to-http": overTls(redirected, Fault.redirect(307, "elsewhere")),
 
-const html = { ...contentType("text/html"), body: "<html><body><h1>No</h1></body></html>" }
-const gatewayError = { body: `{"fault":{"faultstring":"No","detail":{"errorcode":"oauth.v2.Invented"}}}` }
-const outageError = { body: `{"errors":[{"errorCode":"Invented","message":"Out of order"}]}` }
-const oauthError = (error: string, description = "A description") => ({
-  body: JSON.stringify({ error, error_description: description })
-})
-
-/** The token endpoint refuses the request with this status and each kind of body. */
-const refusals = <const Status extends number>(status: Status, reason: string, error: string) =>
-  group(`token/${status}-`, refused(reason), {
-    "rfc": Fault.status(status, oauthError(error)),
-    "gateway": Fault.status(status, gatewayError),
-    "html": Fault.status(status, html),
-    "nothing": Fault.status(status)
-  })
-
-/** A client always retries a 503. It retries a 429 only if `Retry-After` holds a time. */
-const retryAfter = <const Status extends number>(status: Status, reason: string, withoutTime: string) => {
-  const name = `token/${status}-retry-after-` as const
-  const header = (...values: ReadonlyArray<string>) => Fault.status(status, { headers: { "Retry-After": values } })
-  const retried = "a token after 2 requests"
-  return {
-    ...group(name, retried, { "seconds": header("1"), "date": Fault.retryDate(status, "2 seconds") }),
-    ...group(name, retried, { "zero": header("0"), "past": header("Sun, 06 Nov 1994 08:49:37 GMT") }),
-    ...group(name, withoutTime, { "negative": header("-5"), "fraction": header("0.5"), "junk": header("soon") }),
-    ...group(name, retried, { "twice": header("1", "2") }),
-    ...group(`token/${status}-`, withoutTime, { "without-retry-after": Fault.status(status) }),
-    ...group(name, refused(reason), { "year": header("31536000") })
-  }
-}
-
-const outage = <const Status extends number>(status: Status) =>
-  group(`token/${status}-`, "TokenRefusedError (Unavailable) after 6 requests", {
-    "json": Fault.status(status, { ...outageError, ...always }),
-    "html": Fault.status(status, { ...html, ...always }),
-    "nothing": Fault.status(status, always)
-  })
-
-/** The token endpoint responds with an error status. */
-const errors = {
+  // The token endpoint responds with an error status.
   ...refusals(400, "InvalidRequest", "invalid_request"),
   ...refusals(401, "InvalidClient", "invalid_client"),
   ...refusals(403, "Other", "access_denied"),
@@ -227,16 +221,9 @@ const errors = {
   ...retryAfter(429, "RateLimited", refused("RateLimited")),
   ...retryAfter(503, "Unavailable", "a token after 2 requests"),
   "token/429-always": scenario(refused("RateLimited"), Fault.status(429, always)),
-  ...{ ...outage(500), ...outage(502), ...outage(503), ...outage(504), ...outage(529), ...outage(599) }
-}
+  ...{ ...outage(500), ...outage(502), ...outage(503), ...outage(504), ...outage(529), ...outage(599) },
 
-const notForwarded = "the other origin does not receive the token"
-
-const onApi = { on: "api" } as const
-const unauthorized = (more: string, options: Fault.Options = { ...onApi, ...always }) =>
-  Fault.status(401, { ...options, headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${more}` } })
-
-const api = {
+  // The API rejects, refuses or redirects.
   "api/401-once": scenario(
     "one new token, one repeat if the body can be sent again; the caller gets the second response",
     unauthorized(`"invalid_token"`, onApi)
@@ -256,11 +243,5 @@ const api = {
   ...group("api/redirect-", notForwarded, redirectsTo("elsewhere", onApi)),
   "api/redirect-to-http": overTls(notForwarded, Fault.redirect(302, "elsewhere", onApi)),
   "api/pointed-elsewhere": scenario("UntrustedOriginError, nothing is sent", []),
-  "api/only-literal-bearer": scenario(
-    "the literal Bearer, with any token_type",
-    Fault.fields({ token_type: "bearer" })
-  )
+  "api/only-literal-bearer": scenario("the literal Bearer, with any token_type", Fault.fields({ token_type: "bearer" }))
 }
-
-/** In the order of the README. */
-export const scenarios = { ...successes, ...connections, ...tls, ...redirects, ...errors, ...api }

@@ -18,7 +18,7 @@ import { prefix } from "./steering.js"
 import type { TlsServers } from "./tls.js"
 
 /** Returns the fault for a new connection. */
-type TakeFault = () => Option.Option<Fault>
+type TakeFault = (socket: Socket) => Option.Option<Fault>
 
 export const listen = (
   settings: Settings,
@@ -92,7 +92,7 @@ const interceptConnections = (server: Http.Server, takeFault: TakeFault, steerin
     for (const listener of listeners) Reflect.apply(listener, server, [socket])
   }
   const accept = (socket: Socket) => {
-    const fault = Option.getOrUndefined(takeFault())
+    const fault = Option.getOrUndefined(takeFault(socket))
     if (fault?._tag === "Connection") breakOff(socket, fault)
     else if (tls === undefined) serve(socket)
     else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)

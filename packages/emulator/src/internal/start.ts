@@ -15,12 +15,11 @@ import * as Emulator from "../Emulator.js"
 import type { EmulatorError } from "../EmulatorError.js"
 import type { ClientAuthentication } from "../EmulatorOptions.js"
 import type { IssuedToken } from "../IssuedToken.js"
-import type { RecordedRequest } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
 import { problemOfName } from "./faultQueue.js"
 import type { Flags } from "./flags.js"
 import { unusable } from "./settings.js"
-import { prefix, requestJson, requestLine } from "./steering.js"
+import { logJson, logLine, prefix } from "./steering.js"
 
 export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
   Effect.gen(function*() {
@@ -112,7 +111,7 @@ const SavedTokens = Schema.Array(Schema.Struct({
   scope: Schema.String,
   issuedAt: Schema.DateTimeUtc,
   expiresAt: Schema.DateTimeUtc,
-  revoked: Schema.Boolean
+  revokedAt: Schema.OptionFromNullOr(Schema.DateTimeUtc)
 }))
 
 /** The content of a file, which may be absent or empty only for the state. */
@@ -144,12 +143,12 @@ const save = (path: string, tokens: ReadonlyArray<IssuedToken>) =>
 /** A process that runs for days keeps few requests, without their bodies. */
 const observerOf = ({ log = "text", state }: Flags) => {
   if (log !== "text" && log !== "json") return Effect.fail(unusable("--log", "must be text or json"))
-  const print = (request: RecordedRequest) => Console.log((log === "json" ? requestJson : requestLine)(request))
+  const print = (entry: Parameters<typeof logLine>[0]) => Console.log((log === "json" ? logJson : logLine)(entry))
   const onTokens = state === undefined
     ? undefined
     : (tokens: ReadonlyArray<IssuedToken>) =>
       Effect.catchAll(save(state, tokens), ({ message }) => Console.error(message))
-  return Effect.succeed({ keep: 200, onStart: print, onEnd: print, onTokens })
+  return Effect.succeed({ keep: 200, onStart: print, onEnd: print, onConnection: print, onTokens })
 }
 
 /** Where other Node processes read the certificate. */

@@ -15,7 +15,7 @@ export const steer = (name: string, { port, times }: Readonly<Record<string, unk
   Effect.gen(function*() {
     const option = port === undefined ? variable : "--port"
     // The command listens on this address. Even with TLS, the emulator accepts these requests over plain http.
-    const url = `http://127.0.0.1:${yield* port === undefined ? portOfVariable : portOf(port)}${prefix}${name}`
+    const url = `http://127.0.0.1:${yield* portOf(port)}${prefix}${name}`
     const body = HttpClientRequest.bodyText(JSON.stringify({ argument, times }), "application/json")
     const client = yield* HttpClient.HttpClient
     const { message, status } = yield* Effect.flatMap(
@@ -33,15 +33,13 @@ const answer = HttpClientResponse.schemaBodyJson(Schema.Struct({ message: Schema
 
 const variable = "STORE_API_AUTH_URL"
 
+/** The port that --port names, or that of the URL in the variable. */
 const portOf = (given: unknown) =>
-  /^\d{1,5}$/.test(String(given)) ? Effect.succeed(String(given)) : Effect.fail(unusable("--port", "must be a port"))
-
-const portOfVariable = Effect.matchEffect(Config.string("STORE_API_AUTH_URL"), {
-  onFailure: () =>
-    Effect.fail(unusable("--port", `must name the port of the emulator, because ${variable} is not set`)),
-  onSuccess: (text) => {
-    const port = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d+)/.exec(text)?.[1]
-    const problem = "must be the URL of an emulator on 127.0.0.1; otherwise, use --port"
-    return port === undefined ? Effect.fail(unusable(variable, problem)) : Effect.succeed(port)
-  }
-})
+  Effect.gen(function*() {
+    if (/^\d{1,5}$/.test(String(given))) return String(given)
+    if (given !== undefined) return yield* unusable("--port", "must be a port")
+    const missing = unusable("--port", `must name the port of the emulator, because ${variable} is not set`)
+    const url = yield* Effect.mapError(Config.string(variable), () => missing)
+    const [, port] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d+)/.exec(url) ?? []
+    return port ?? (yield* unusable(variable, "must be the URL of an emulator on 127.0.0.1; otherwise, use --port"))
+  })

@@ -14,7 +14,7 @@ import * as Scenario from "../Scenario.js"
 import type { FaultQueue } from "./faultQueue.js"
 import { page } from "./page.js"
 import { readBody, type Request } from "./request.js"
-import type { RequestLog } from "./requestLog.js"
+import type { FailedConnection, RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
@@ -94,7 +94,7 @@ const actions = {
     const revoked = tokens.revoke(id === "" ? undefined : Number(id))
     return Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
   },
-  requests: ({ log }) => Effect.map(log.all, (all) => lines(all, requestLine, "No request has arrived.")),
+  requests: ({ log }) => Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
     Effect.zipWith(tokens.all, DateTime.now, (all, now) => lines(all, tokenLine(now), "No token was issued."))
 } satisfies Record<string, Action>
@@ -103,37 +103,40 @@ const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(a
 
 const time = (at: DateTime.Utc) => DateTime.formatIso(at).slice(11, 19)
 
-const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revoked }: IssuedToken) => {
+const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
   const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
-  return `#${id} ${clientId} ${revoked ? "revoked" : `${state} ${time(expiresAt)}`}`
+  return `#${id} ${clientId} ${Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`}`
 }
 
-/** The part of a request that is shown: no secret, and of its token only the number. */
-const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: RecordedRequest) => ({
+/** What the log has lines about. */
+type Entry = FailedConnection & Partial<RecordedRequest>
+
+/** The part that is shown: no secret, and of its token only the number. */
+const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: Entry) => ({
   ...{ id, method, url, startedAt, endedAt: Option.getOrNull(endedAt), status: Option.getOrNull(status) },
   reason: Option.getOrNull(reason),
   token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt })))
 })
 
-/** A line of the log, without the query: the start of a request, or its end. */
-export const requestLine = (request: RecordedRequest): string => {
-  const { endedAt, id, method, reason, startedAt, status, token, url } = shown(request)
-  const subject = `${id} ${method} ${withoutQuery(url)}`
+/** A line of the log, without the query: the start of a request or of a connection that met a fault, or its end. */
+export const logLine = (entry: Entry): string => {
+  const { endedAt, id, method, reason, startedAt, status, token, url } = shown(entry)
+  const subject = id === undefined ? "connection" : [id, method, withoutQuery(url)].join(" ")
   const suffix = token === null ? "" : `, token #${token.id} until ${time(token.expiresAt)}`
-  if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}`
-  const outcome = status === null ? "no response after" : `${status} in`
   const because = reason === null ? "" : `: ${reason}`
+  if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}${because}`
+  const outcome = status === null ? "no response after" : `${status} in`
   return `${time(endedAt)} ← ${subject} ${outcome} ${durationOf(startedAt, endedAt)} ms${suffix}${because}`
 }
 
 /** The line as one JSON object. */
-export const requestJson = (request: RecordedRequest): string => {
-  const { endedAt, startedAt, url, ...rest } = shown(request)
+export const logJson = (entry: Entry): string => {
+  const { endedAt, startedAt, url, ...rest } = shown(entry)
   const [event, duration] = endedAt === null ? ["start", null] : ["end", durationOf(startedAt, endedAt)]
   return JSON.stringify({ event, ...rest, url: withoutQuery(url), startedAt, endedAt, duration })
 }
 
-const withoutQuery = (url: string) => url.replace(/[?].*$/s, "?…")
+const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
 
 const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(DateTime.distanceDuration(from, to))
 
@@ -141,7 +144,10 @@ const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(D
 const stateOf = ({ faults, log, tokens }: Parts) =>
   Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
     JSON.stringify({
-      tokens: tokens.map(({ scope: _, value: __, ...token }) => token),
+      tokens: tokens.map(({ scope: _, value: __, revokedAt, ...token }) => ({
+        ...token,
+        revokedAt: Option.getOrNull(revokedAt)
+      })),
       requests: requests.map(shown),
       faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
     }))

@@ -1,6 +1,5 @@
 /** Issues, finds and revokes the tokens of an emulator. */
 import { randomBytes } from "node:crypto"
-import * as Arr from "effect/Array"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -24,7 +23,7 @@ export const make = (
 
   const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) => DateTime.lessThanOrEqualTo(expiresAt, now)
 
-  const isValid = (token: IssuedToken, now: DateTime.Utc) => !token.revoked && !isExpired(token, now)
+  const isValid = (token: IssuedToken, now: DateTime.Utc) => Option.isNone(token.revokedAt) && !isExpired(token, now)
 
   const add = (clientId: string, scope: string, now: DateTime.Utc) => {
     const hourAgo = DateTime.subtract(now, { hours: 1 })
@@ -35,7 +34,7 @@ export const make = (
     // 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`.
     const value = randomBytes(32).toString("base64")
     const times = { issuedAt: now, expiresAt: DateTime.addDuration(now, tokenLife) }
-    const token = { id: ++lastId, value: Redacted.make(value), clientId, scope, ...times, revoked: false }
+    const token = { id: ++lastId, value: Redacted.make(value), clientId, scope, ...times, revokedAt: Option.none() }
     issued.set(value, token)
     return token
   }
@@ -46,13 +45,9 @@ export const make = (
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
     issue: ({ clientId }: Client, scope: string) =>
       Effect.map(DateTime.now, (now) => {
-        const latest = repeatToken
-          ? Arr.findLast(issued.values(), (token) => token.clientId === clientId && token.scope === scope)
-          : Option.none()
-        const token = latest.pipe(
-          Option.filter((token) => isValid(token, now)),
-          Option.getOrElse(() => add(clientId, scope, now))
-        )
+        const same = [...issued.values()].filter((token) => token.clientId === clientId && token.scope === scope)
+        const last = repeatToken ? same.filter((token) => isValid(token, now)).at(-1) : undefined
+        const token = last ?? add(clientId, scope, now)
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }).pipe(Effect.tap(changed)),
     /** Returns a token, also one that is not valid. */
@@ -62,7 +57,7 @@ export const make = (
       Effect.flatMap(DateTime.now, (now) => {
         const token = issued.get(value)
         if (token === undefined) return Effect.fail("is unknown")
-        if (token.revoked) return Effect.fail("was revoked")
+        if (Option.isSome(token.revokedAt)) return Effect.fail("was revoked")
         return isExpired(token, now) ? Effect.fail("expired") : Effect.succeed(token)
       }),
     /** Revokes one token, by its value or id, or all. Returns the number of those that were valid. */
@@ -72,7 +67,7 @@ export const make = (
         const valid = [...issued].filter(([value, token]) =>
           isValid(token, now) && (wanted === undefined || [value, token.id].includes(wanted))
         )
-        for (const [value, token] of valid) issued.set(value, { ...token, revoked: true })
+        for (const [value, token] of valid) issued.set(value, { ...token, revokedAt: Option.some(now) })
         return valid.length
       }).pipe(Effect.tap(changed)),
     all: Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()]),

@@ -82,7 +82,7 @@ export const slow = new RegExp([
   ...["10 000 concurrent first callers", "accepts no other character", "byte for byte"],
   ...["any options and number of failures", "never throws", "any value is an error", "is accepted if and only if"],
   ...["fifty members", "from six processes than from one", "across a fleet", "and other members keep waiting"],
-  ...["another process writes for"],
+  ...["another process writes for", "that nobody waits for any more"],
   ...["(at|just before) the endpoint's deadline", "no description contains"]
 ].join("|"))
 
@@ -111,6 +111,9 @@ export const explanations = {
     "a client that only sends fails with a response because of its status alone",
   "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
   "Math.abs(last.expiresAt": "a difference of exactly 2 seconds may count as either",
+  "const codes = causes": "the text in place of a missing code does not match either",
+  "const texts = causes": "the text in place of a missing message does not match either",
+  "if (building === fiber)": "another operation may build again before that, which costs a second client",
   "const works = { isOut: false }": "a missing isOut counts as false",
   "encode: (value) => value": "the library only decodes a response",
   "export class AccessToken ": "the identifier of the schema is not part of the API",

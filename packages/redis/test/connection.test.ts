@@ -290,12 +290,12 @@ describe("a connection through sentinels", () => {
     deepStrictEqual(yield* accepted(only, sentinel), [1, 1])
   })
 
-  onVirtual("is replaced when a command gets no response for a second", function*(virtual) {
+  onVirtual("is replaced when a command gets no response for half a second", function*(virtual) {
     const [silent, second] = yield* Effect.all([playedServer(), primary("entry")])
     const { run, sentinel } = yield* connectedThrough(silent, second)
     const getting = yield* Effect.fork(get(run))
     yield* silent.has("GET")
-    yield* virtual.advance(999)
+    yield* virtual.advance(499)
     assert.strictEqual(yield* sentinel.accepted, 1)
     yield* virtual.advance(1)
     deepStrictEqual([yield* sentinel.accepted, yield* inTime(virtual, Fiber.join(getting))], [2, "entry"])

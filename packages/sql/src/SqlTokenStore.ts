@@ -92,12 +92,7 @@ export const createTable = (database: Database, table: string = defaultTable): s
 export const make = (
   options?: Options
 ): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
-  Effect.gen(function*() {
-    const table = yield* tableOf(options)
-    const sql = yield* SqlClient.SqlClient
-    const database = yield* databaseOf(sql)
-    return storeOf(sql, database, table)
-  })
+  Effect.flatMap(tableOf(options), (table) => fromClient(table, false))
 
 /**
  * Provides the store of `make`. If the database may be down at the start, use `layerLazy`, because the client's layer
@@ -125,8 +120,8 @@ export const layer = (options?: Options): Layer.Layer<TokenStore, ConfigurationE
   Layer.effect(TokenStore, make(options))
 
 /**
- * Provides a store with its own client, which the first operation builds, so the layer succeeds even if the database is
- * down. As long as the client cannot be built, operations fail, and each tries to build it again. Fails with
+ * Provides a store with its own client, which it builds in the background, so the layer succeeds even if the database
+ * is down. As long as the client cannot be built, operations fail, and each tries to build it again. Fails with
  * `ConfigurationError` if the name of the table is invalid. Two connections are enough for the client.
  *
  * A client of SQLite gets a busy timeout of 50 milliseconds, after which the store tries again without stopping other
@@ -174,11 +169,165 @@ const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, Configura
       })
   })
 
-/** Texts in one dialect. `?` is a parameter. `now` and `later` are times of the database. */
+const fromClient = (table: string, hasOwnClient: boolean) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    return storeOf({ sql, database: yield* databaseOf(sql), table, hasOwnClient })
+  })
+
+interface Connected {
+  readonly sql: SqlClient.SqlClient
+  readonly database: Database
+  readonly table: string
+  readonly hasOwnClient: boolean
+}
+
+type Operation = TokenStoreError["operation"]
+
+/** One row per entry and per lease. Only `clean` deletes rows, because deletions can cause deadlocks in InnoDB. */
+const storeOf = (connected: Connected): Service => {
+  const { database, table } = connected
+  const statements = statementsOf(database, table)
+  const { changes, execute, rows } = executorOf(connected)
+  const prepared = preparing(connected, execute)
+
+  /** Runs statements about one row, whose name must fit into its column. */
+  const run = <A>(operation: Operation, name: string, effect: Effect.Effect<A, string>) =>
+    Effect.mapError(
+      name.length > 255 ? Effect.fail("key too long") : retrying(prepared(effect)),
+      (reason) => new TokenStoreError({ operation, reason })
+    )
+
+  const grant = (name: string, owner: string, millis: number) =>
+    database === "mysql"
+      ? Effect.flatMap(
+        changes(statements.takeOver, owner, millis, name),
+        (isTaken) => isTaken ? Effect.succeed(true) : changes(statements.insertNew, name, owner, millis)
+      )
+      : changes(statements.lease, name, owner, millis, name)
+
+  // Old rows remain only after a secret was changed. Deleting them by name locks no other row.
+  const clean = Effect.flatMap(
+    rows(statements.findOld),
+    (names) => Effect.forEach(names, (name) => execute(statements.deleteOld, name))
+  )
+
+  return TokenStore.of({
+    get: (key) => {
+      const name = `entry:${encode(key)}`
+      return Effect.map(
+        run("get", name, rows(statements.get, name)),
+        ([value]) => Option.flatMap(Option.fromNullable(value), decode)
+      )
+    },
+    put: (key, entry, life) => {
+      const name = `entry:${encode(key)}`
+      const put = execute(statements.put, name, encode(entry), millisOf(life))
+      return run("put", name, Effect.zipRight(put, Effect.ignore(clean)))
+    },
+    remove: (key, entry) => {
+      const name = `entry:${encode(key)}`
+      return run("remove", name, changes(statements.expire, name, encode(entry)))
+    },
+    lease: (key, duration) =>
+      Effect.suspend(() => {
+        const name = `lease:${encode(key)}`
+        const owner = globalThis.crypto.randomUUID()
+        const millis = millisOf(duration)
+        const lease: Lease = {
+          extend: run("extend", name, changes(statements.extend, millis, name, owner)),
+          release: Effect.asVoid(run("release", name, changes(statements.expire, name, owner)))
+        }
+        return Effect.map(
+          run("lease", name, grant(name, owner, millis)),
+          (isGranted) => isGranted ? Option.some(lease) : Option.none()
+        )
+      })
+  })
+}
+
+type Values = ReadonlyArray<string | number>
+
+type Execute = (text: string, ...values: Values) => Effect.Effect<unknown, string>
+
+/** Executes statements, outside of any transaction of the caller. Fails with a reason in one word. */
+const executorOf = ({ database, sql }: Connected) => {
+  // A transaction of the caller would lock the lease until it ends, and may belong to another client.
+  const outside = (context: Context.Context<never>) =>
+    // No type says that a transaction is in the context.
+    Context.omit(SqlClient.TransactionConnection)(context as Context.Context<SqlClient.TransactionConnection>)
+  const attempt = <A>(effect: Effect.Effect<A, unknown>) =>
+    Effect.mapError(Effect.mapInputContext(effect, outside), codeOf)
+  const statement = (text: string, values: Values) => sql.unsafe(database === "pg" ? numbered(text) : text, [...values])
+
+  const execute: Execute = (text, ...values) => attempt(statement(text, values).raw)
+  /** Returns the first column. */
+  const rows = (text: string, ...values: Values) =>
+    Effect.map(attempt(statement(text, values).values), (rows) => rows.map(([first]) => String(first)))
+  /** Returns whether the statement changed a row. */
+  const changes = (text: string, ...values: Values) =>
+    database === "mysql"
+      ? Effect.map(execute(text, ...values), (result) =>
+        Predicate.hasProperty(result, "affectedRows") && result.affectedRows !== 0)
+      : Effect.map(rows(`${text} RETURNING 1`, ...values), ({ length }) =>
+        length > 0)
+  return { changes, execute, rows }
+}
+
+/** PostgreSQL numbers its parameters. */
+const numbered = (text: string): string => {
+  let index = 0
+  return text.replace(/\?/g, () => `$${++index}`)
+}
+
+/**
+ * Creates the table if it is missing. PostgreSQL asks for the right to create a table even if it exists, so it gets
+ * this only when the table is missing. The client of SQLite does not prepare a failed statement again for ten minutes,
+ * so the table has to exist before.
+ */
+const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execute) => {
+  const create = execute(createTable(database, table))
+  const busyTimeout = hasOwnClient ? execute("PRAGMA busy_timeout = 50") : Effect.void
+  let isPrepared = database !== "sqlite"
+  const prepare = Effect.suspend(() =>
+    isPrepared ? Effect.void : Effect.map(Effect.zipRight(busyTimeout, create), () => {
+      isPrepared = true
+    })
+  )
+  return <A>(effect: Effect.Effect<A, string>): Effect.Effect<A, string> =>
+    Effect.zipRight(prepare, effect).pipe(
+      // If several processes create it at once, all but one may fail.
+      Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect))
+    )
+}
+
+const statementsOf = (database: Database, table: string) => {
+  const { later, now, replace, yesterday } = dialects[database]
+  const isStored = `name = ? AND value = ? AND expires > ${now}`
+  const row = `INTO ${table} (name, value, expires)`
+  const values = `VALUES (?, ?, ${later})`
+  return {
+    get: `SELECT value FROM ${table} WHERE name = ? AND expires > ${now}`,
+    put: `INSERT ${row} ${values} ${replace}`,
+    expire: `UPDATE ${table} SET expires = ${now} WHERE ${isStored}`,
+    extend: `UPDATE ${table} SET expires = ${later} WHERE ${isStored}`,
+    // `ON CONFLICT` alone would lock the row of a lease that is held, and PostgreSQL would write to its disk for that.
+    lease: `INSERT ${row} SELECT ?, ?, ${later} ` +
+      `WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE name = ? AND expires > ${now}) ` +
+      `${replace} WHERE ${table}.expires <= ${now}`,
+    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so MySQL needs two statements.
+    takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
+    insertNew: `INSERT IGNORE ${row} ${values}`,
+    findOld: `SELECT name FROM ${table} WHERE expires < ${yesterday}`,
+    deleteOld: `DELETE FROM ${table} WHERE name = ? AND expires < ${yesterday}`
+  }
+}
+
+/** Texts in one dialect. `?` is a value. `now` and `later` are times of the database. */
 interface Dialect {
   readonly columns: string
   readonly now: string
-  /** With one parameter, in milliseconds. */
+  /** With one value, in milliseconds. */
   readonly later: string
   readonly yesterday: string
   /** Assigns the inserted values to the row that is in the way. */
@@ -217,141 +366,7 @@ const dialects: Record<Database, Dialect> = {
   }
 }
 
-/** One row per entry and per lease. Only `clean` deletes rows, because deletions can cause deadlocks in InnoDB. */
-const statementsOf = (database: Database, table: string) => {
-  const { later, now, replace, yesterday } = dialects[database]
-  const isOwn = `name = ? AND value = ? AND expires > ${now}`
-  const insert = `INTO ${table} (name, value, expires) VALUES (?, ?, ${later})`
-  return {
-    get: `SELECT value FROM ${table} WHERE name = ? AND expires > ${now}`,
-    put: `INSERT ${insert} ${replace}`,
-    expire: `UPDATE ${table} SET expires = ${now} WHERE ${isOwn}`,
-    extend: `UPDATE ${table} SET expires = ${later} WHERE ${isOwn}`,
-    // `ON DUPLICATE KEY UPDATE` changes the row in any case, so MySQL needs two statements.
-    lease: `INSERT ${insert} ${replace} WHERE ${table}.expires <= ${now}`,
-    takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
-    insertNew: `INSERT IGNORE ${insert}`,
-    findOld: `SELECT name FROM ${table} WHERE expires < ${yesterday}`,
-    deleteOld: `DELETE FROM ${table} WHERE name = ? AND expires < ${yesterday}`
-  }
-}
-
-type Operation = TokenStoreError["operation"]
-
-type Parameters = ReadonlyArray<string | number>
-
-const storeOf = (sql: SqlClient.SqlClient, database: Database, table: string, isOwn = false): Service => {
-  const text = statementsOf(database, table)
-
-  const statement = (text: string, parameters: Parameters = []) => {
-    let index = 0
-    return sql.unsafe(database === "pg" ? text.replace(/\?/g, () => `$${++index}`) : text, [...parameters])
-  }
-  const execute = (text: string, ...parameters: Parameters) => Effect.mapError(statement(text, parameters).raw, codeOf)
-  const rows = (text: string, ...parameters: Parameters) =>
-    Effect.map(
-      Effect.mapError(statement(text, parameters).values, codeOf),
-      (rows) => rows.map(([first]) => String(first))
-    )
-
-  /** Whether the statement changed a row. */
-  const changes = (text: string, ...parameters: Parameters) =>
-    database === "mysql"
-      ? Effect.map(
-        execute(text, ...parameters),
-        (result) => Predicate.hasProperty(result, "affectedRows") && result.affectedRows !== 0
-      )
-      : Effect.map(rows(`${text} RETURNING 1`, ...parameters), ({ length }) => length > 0)
-
-  const create = execute(createTable(database, table))
-
-  // PostgreSQL asks for the right to create a table even if it exists, so it gets this only when the table is missing.
-  // The client of SQLite does not prepare a failed statement again for ten minutes, so the table has to exist before.
-  let isPrepared = database !== "sqlite"
-  const prepare = Effect.suspend(() =>
-    isPrepared ? Effect.void : Effect.zipRight(isOwn ? execute("PRAGMA busy_timeout = 50") : Effect.void, create).pipe(
-      Effect.map(() => {
-        isPrepared = true
-      })
-    )
-  )
-
-  // A transaction of the caller would lock the lease until it ends, and may belong to another client.
-  const omitTransaction = Context.omit(SqlClient.TransactionConnection)
-  // No type says that a transaction is in the context.
-  const outsideTransaction = (context: Context.Context<never>) =>
-    omitTransaction(context as Context.Context<SqlClient.TransactionConnection>)
-
-  const run = <A>(operation: Operation, effect: Effect.Effect<A, string>): Effect.Effect<A, TokenStoreError> =>
-    Effect.zipRight(prepare, effect).pipe(
-      // If several processes create it at once, all but one may fail.
-      Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect)),
-      retrying,
-      Effect.mapInputContext(outsideTransaction),
-      Effect.mapError((reason) => new TokenStoreError({ operation, reason }))
-    )
-
-  /** Runs a statement about one row, whose name must fit into its column. */
-  const onRow = <A>(
-    operation: Operation,
-    name: string,
-    effect: Effect.Effect<A, string>
-  ): Effect.Effect<A, TokenStoreError> =>
-    name.length > 255 ? new TokenStoreError({ operation, reason: "key too long" }) : run(operation, effect)
-
-  const grant = (name: string, owner: string, millis: number) =>
-    database === "mysql"
-      ? Effect.flatMap(
-        changes(text.takeOver, owner, millis, name),
-        (isTaken) => isTaken ? Effect.succeed(true) : changes(text.insertNew, name, owner, millis)
-      )
-      : changes(text.lease, name, owner, millis)
-
-  // Old rows remain only after a secret was changed. Deleting them by name locks no other row.
-  const clean = Effect.flatMap(
-    rows(text.findOld),
-    (names) => Effect.forEach(names, (name) => execute(text.deleteOld, name))
-  )
-
-  return TokenStore.of({
-    get: (key) => {
-      const name = `entry:${encode(key)}`
-      return Effect.map(onRow("get", name, rows(text.get, name)), ([value]) =>
-        Option.flatMap(
-          Option.fromNullable(value),
-          decode
-        ))
-    },
-    put: (key, entry, life) => {
-      const name = `entry:${encode(key)}`
-      return onRow(
-        "put",
-        name,
-        Effect.zipRight(execute(text.put, name, encode(entry), millisOf(life)), Effect.ignore(clean))
-      )
-    },
-    remove: (key, entry) => {
-      const name = `entry:${encode(key)}`
-      return onRow("remove", name, changes(text.expire, name, encode(entry)))
-    },
-    lease: (key, duration) =>
-      Effect.suspend(() => {
-        const name = `lease:${encode(key)}`
-        const owner = globalThis.crypto.randomUUID()
-        const millis = millisOf(duration)
-        const lease: Lease = {
-          extend: run("extend", changes(text.extend, millis, name, owner)),
-          release: Effect.asVoid(run("release", changes(text.expire, name, owner)))
-        }
-        return Effect.map(
-          onRow("lease", name, grant(name, owner, millis)),
-          (isGranted) => isGranted ? Option.some(lease) : Option.none()
-        )
-      })
-  })
-}
-
-/** Creates the client in the first operation, and again in a later one if that failed. */
+/** Creates the client in the background, and again in a later operation if that failed. */
 const makeLazy = <E>(
   client: Layer.Layer<SqlClient.SqlClient, E>,
   table: string
@@ -373,8 +388,7 @@ const makeLazy = <E>(
       const own = yield* Scope.make()
       scope = own
       return yield* Layer.buildWithScope(client, own).pipe(
-        Effect.map((built) => Context.get(built, SqlClient.SqlClient)),
-        Effect.flatMap((sql) => Effect.map(databaseOf(sql), (database) => storeOf(sql, database, table, true))),
+        Effect.flatMap((built) => Effect.provide(fromClient(table, true), built)),
         Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
         // The client belongs to the layer, so it must not inherit a transaction of the first caller.
         Effect.mapInputContext((_: Context.Context<never>) => context)
@@ -393,6 +407,9 @@ const makeLazy = <E>(
         })
       }).pipe(retrying, Effect.mapError((reason) => new TokenStoreError({ operation, reason })))
 
+    // So the time limit of the first operation usually does not include the connection.
+    yield* Effect.forkScoped(Effect.interruptible(Effect.ignore(store("get"))))
+
     return TokenStore.of({
       get: (key) => Effect.flatMap(store("get"), (store) => store.get(key)),
       put: (key, entry, life) => Effect.flatMap(store("put"), (store) => store.put(key, entry, life)),
@@ -404,16 +421,14 @@ const makeLazy = <E>(
 /** The codes of PostgreSQL and MySQL for a missing table. */
 const missingTable = new Set(["42P01", "ER_NO_SUCH_TABLE"])
 
-/**
- * A deadlock, a conflict of transactions, or a locked file of SQLite, so that the statement had no effect. When a
- * statement is interrupted as it ends, `PgClient` cancels the next one of its connection (57014).
- */
-const conflicts = ["40001", "40P01", "57014", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"]
-
-/** Other processes use all connections, usually only for a moment. */
-const noConnection = ["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
-
-const transient = new Set([...conflicts, ...noConnection])
+const transient = new Set([
+  // A deadlock, a conflict of transactions, or a locked file of SQLite: the statement had no effect.
+  ...["40001", "40P01", "ER_LOCK_DEADLOCK", "ER_CHECKREAD", "SQLITE_BUSY"],
+  // When a statement is interrupted as it ends, `PgClient` cancels the next one of its connection.
+  "57014",
+  // Other processes use all connections, usually only for a moment.
+  ...["53300", "ER_CON_COUNT_ERROR", "ER_TOO_MANY_USER_CONNECTIONS"]
+])
 
 /** Waits between attempts without stopping other fibers, as the driver of SQLite would. */
 const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>

@@ -24,27 +24,6 @@ describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
     deepStrictEqual(outcome, { tokens: 1, requests: 2, holder: "Failure" })
   })
 
-  test.live("six call without a failure while the database is gone, and share a token before and after", function*() {
-    const [made, { tokenRequests, settings }, fleet] = yield* Effect.all([
-      database(kind),
-      Fleet.shop(),
-      Fleet.processes(program, 6)
-    ])
-    // Enough for a busy machine.
-    const brief = { ...settings, storeTimeout: "8 seconds", lease: "20 seconds" } as const
-    const members = yield* Fleet.share(Fleet.inThese(fleet), 6, made, brief)
-    yield* Fleet.all(members, ({ begin }) => begin(50))
-    yield* Fleet.tokens(members)
-    yield* Fleet.sharesOne(members, tokenRequests)
-    yield* kind === "sqlite" ? made.pause : made.stop
-    deepStrictEqual(yield* Fleet.renewal(members, tokenRequests), { requests: 6, tokens: 6 })
-    yield* kind === "sqlite" ? made.resume : made.start
-    yield* Fleet.connected(members)
-    yield* Fleet.sharesOne(members, tokenRequests)
-    Fleet.allSucceed(yield* Fleet.all(members, ({ end }) => end))
-    yield* Fleet.warnedOf(members, kind === "sqlite" ? "SQLITE_BUSY" : "ECONNREFUSED")
-  })
-
   test.live("twenty clients race for a lease that half of them never release: no two hold it at once", function*() {
     const { url } = yield* database(kind)
     const duration = 300

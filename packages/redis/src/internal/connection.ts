@@ -25,8 +25,11 @@ const silence = 250_000_000n
 /** A client that is not connected after this time may hang in a handshake. In nanoseconds. */
 const handshake = { single: 10_000_000_000n, several: 1_000_000_000n }
 
-/** The time limit for one attempt of a command, when another server may take over. In milliseconds. */
-const attemptTimeout = 1000
+/**
+ * The time limit for one attempt of a command, when another server may take over. In milliseconds. Half of the default
+ * `storeTimeout`, because a process often learns of a failover only by its next command, long after it.
+ */
+const attemptTimeout = 500
 
 /** The reasons for which a further attempt is useless. */
 const final = new Set(

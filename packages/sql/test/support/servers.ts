@@ -10,7 +10,6 @@ import { Context, Effect, Exit, Layer, type Scope } from "effect"
 import { clientAt, type Kind, kinds } from "./clients.js"
 
 export interface Database {
-  readonly kind: Kind
   readonly url: string
   /** Stops the server as a crash does. `start` starts it on the same port and data. */
   readonly stop: Effect.Effect<void>
@@ -167,7 +166,6 @@ const server = (kind: Exclude<Kind, "sqlite">): Effect.Effect<Database, never, S
     yield* Effect.acquireRelease(start, () => stop)
     yield* query(...prepare)
     return {
-      kind,
       url: url("member", port),
       stop,
       start,
@@ -184,7 +182,6 @@ const file: Effect.Effect<Database, never, Scope.Scope> = Effect.gen(function*()
   const write = (text: string) => Effect.asVoid(Effect.orDie(writer.unsafe(text)))
   const [stop, start] = [Effect.void, Effect.void]
   return {
-    kind: "sqlite",
     url,
     stop,
     start,

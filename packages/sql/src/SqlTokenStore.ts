@@ -9,10 +9,11 @@ import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { FailedAttempt, type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -373,13 +374,13 @@ const makeLazy = <E>(
 ): Effect.Effect<Service, never, Scope.Scope> =>
   Effect.gen(function*() {
     const context = yield* Effect.context<never>()
-    let building: Fiber.RuntimeFiber<Service, E | ConfigurationError> | undefined
+    const fibers = yield* Scope.make()
+    let building: Deferred.Deferred<Service, E | ConfigurationError> | undefined
     let scope: Scope.CloseableScope | undefined
     yield* Effect.addFinalizer((exit) =>
       Effect.gen(function*() {
         // Does not wait, because a client that connects to an unresponsive server cannot be interrupted.
-        const fiber = building
-        if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
+        yield* Effect.forkDaemon(Scope.close(fibers, exit))
         if (scope !== undefined) yield* Scope.close(scope, exit)
       })
     )
@@ -395,17 +396,21 @@ const makeLazy = <E>(
       )
     })
 
+    /** Starts a build, unless there is one. */
+    const start = Effect.uninterruptible(Effect.suspend(() => {
+      if (building !== undefined) return Effect.succeed(building)
+      const built = building = Deferred.unsafeMake<Service, E | ConfigurationError>(FiberId.none)
+      return Effect.as(Effect.forkIn(Effect.intoDeferred(Effect.interruptible(build), built), fibers), built)
+    }))
+
     /** Returns the store once the client is built. A time limit of this operation does not stop the build. */
     const store = (operation: Operation): Effect.Effect<Service, TokenStoreError> =>
-      Effect.gen(function*() {
-        const fiber = building ??= yield* Effect.forkDaemon(Effect.interruptible(build))
-        // Not by `Fiber.join`, which would replace the context of this operation by that of the first one.
-        return yield* Effect.catchAllCause(Effect.flatten(Fiber.await(fiber)), (cause) => {
-          if (building === fiber) building = undefined
+      Effect.flatMap(start, (built) =>
+        Effect.catchAllCause(Deferred.await(built), (cause) => {
+          if (building === built) building = undefined
           const error = Cause.squash(cause)
           return Effect.fail(error instanceof ConfigurationError ? "unsupported database" : codeOf(error))
-        })
-      }).pipe(retrying, Effect.mapError((reason) => new TokenStoreError({ operation, reason })))
+        })).pipe(retrying, Effect.mapError((reason) => new TokenStoreError({ operation, reason })))
 
     // So the time limit of the first operation usually does not include the connection.
     yield* Effect.forkScoped(Effect.interruptible(Effect.ignore(store("get"))))

@@ -85,6 +85,7 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
         const options = [
           "--config.file=prometheus.yml",
           "--storage.tsdb.path=data",
+          // The samples of a recording may be old.
           "--storage.tsdb.retention.time=100y",
           `--web.listen-address=127.0.0.1:${port}`
         ]

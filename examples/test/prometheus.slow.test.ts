@@ -1,12 +1,13 @@
 /** Tests the example, the configuration and the dashboard with a running Prometheus, and the alerts with promtool. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { freePort } from "@store-api/testing/loopback"
-import { Context, Effect, Exit, Layer, ManagedRuntime } from "effect"
-import { named, read, shownIn, targets, variables } from "./support/dashboard.js"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, ManagedRuntime } from "effect"
+import { asked, named, read, shownIn, targets, variables } from "./support/dashboard.js"
+import { draw, evaluate, record } from "./support/dashboardPicture.js"
 import { bundled, type Program, secretsIn, start, variablesOf } from "./support/program.js"
 import * as Prometheus from "./support/prometheus.js"
 import {
@@ -73,10 +74,6 @@ const missing = (
       .map((label) => `${name}: ${label}`)
   })
 }
-
-/** The query of a browser with all jobs and instances selected, and one store, or all stores and series without one. */
-const asked = (expression: string, store = ".*") =>
-  expression.replaceAll(/\$(job|instance)\b/g, ".*").replaceAll("$store", store)
 
 const root = join(import.meta.dirname, "..", "..")
 const timeout = 60_000
@@ -230,6 +227,17 @@ describe("examples/prometheus", () => {
     timeout
   )
 })
+
+const picture = "docs/images/dashboard.svg"
+
+it.skipIf(isServerLeftOut)(`${picture} shows what \`npm run picture\` draws`, async () => {
+  const drawn = Effect.gen(function*() {
+    const prometheus = yield* Prometheus.start({ "prometheus.yml": "", "past.om": yield* record })
+    return draw(readFileSync(join(root, picture), "utf8"), yield* evaluate(prometheus))
+  })
+  const quiet = Logger.withMinimumLogLevel(Effect.scoped(drawn), LogLevel.None)
+  await expect(await Effect.runPromise(quiet)).toMatchFileSnapshot(join(root, picture))
+}, timeout)
 
 const files = {
   "alerts.yml": read("alerts.yml"),

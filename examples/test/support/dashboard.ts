@@ -19,9 +19,16 @@ const Dashboard = Schema.parseJson(Schema.Struct({
   }),
   panels: Schema.Array(Schema.Struct({
     id: Schema.Int,
+    type: Schema.Literal("stat", "timeseries"),
     title: Schema.NonEmptyString,
     datasource: DataSource,
-    fieldConfig: Schema.Struct({ defaults: Schema.Struct({ thresholds: Schema.optional(Thresholds) }) }),
+    gridPos: Schema.Struct({ x: Schema.Int, y: Schema.Int, w: Schema.Int, h: Schema.Int }),
+    fieldConfig: Schema.Struct({
+      defaults: Schema.Struct({
+        unit: Schema.Literal("s", "percentunit", "short"),
+        thresholds: Schema.optional(Thresholds)
+      })
+    }),
     targets: Schema.Array(Schema.Struct({ datasource: DataSource, expr: Schema.String, legendFormat: Schema.String }))
   }))
 }))
@@ -33,12 +40,18 @@ const { panels, templating } = Schema.decodeUnknownSync(Dashboard)(read("dashboa
 
 export { panels }
 
+export type Panel = (typeof panels)[number]
+
 export const targets = panels.flatMap((panel) => panel.targets)
 
 /** The values that the variables offer. */
 export const variables = templating.list.flatMap(({ query, type }) =>
   type === "query" && typeof query !== "string" ? query.query : []
 )
+
+/** The query of a browser with all jobs and instances selected, and one store, or all stores and series without one. */
+export const asked = (expression: string, store = ".*") =>
+  expression.replaceAll(/\$(job|instance)\b/g, ".*").replaceAll("$store", store)
 
 /** The labels that a legend shows. */
 export const shownIn = (legend: string) => [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label)

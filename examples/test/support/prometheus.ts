@@ -6,6 +6,7 @@ import { execFile, spawn, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { promisify } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
 import {
@@ -25,9 +26,16 @@ export interface Sample {
   readonly value: readonly [time: number, value: string]
 }
 
+export interface Series {
+  readonly metric: Readonly<Record<string, string>>
+  readonly values: ReadonlyArray<readonly [time: number, value: string]>
+}
+
 export interface Prometheus {
   /** Evaluates an expression now. An expression that Prometheus rejects is a defect. */
   readonly query: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
+  /** Evaluates an expression for each minute of a period, in seconds since the epoch. */
+  readonly queryRange: (expression: string, from: number, to: number) => Effect.Effect<ReadonlyArray<Series>>
   /** Evaluates an expression until it has a result. */
   readonly queryUntil: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
   /** The alerts that Prometheus evaluates. */
@@ -36,15 +44,17 @@ export interface Prometheus {
   >
 }
 
-const Answer = Schema.parseJson(Schema.Struct({
-  status: Schema.Literal("success"),
-  data: Schema.Struct({
-    result: Schema.Array(Schema.Struct({
-      metric: Schema.Record({ key: Schema.String, value: Schema.String }),
-      value: Schema.Tuple(Schema.Number, Schema.String)
-    }))
-  })
-}))
+const metric = Schema.Record({ key: Schema.String, value: Schema.String })
+const Value = Schema.Tuple(Schema.Number, Schema.String)
+
+const answerOf = <A, I>(result: Schema.Schema<A, I>) =>
+  Schema.parseJson(Schema.Struct({
+    status: Schema.Literal("success"),
+    data: Schema.Struct({ result: Schema.Array(result) })
+  }))
+
+const Answer = answerOf(Schema.Struct({ metric, value: Value }))
+const RangeAnswer = answerOf(Schema.Struct({ metric, values: Schema.Array(Value) }))
 
 const Rules = Schema.parseJson(Schema.Struct({
   data: Schema.Struct({
@@ -54,7 +64,10 @@ const Rules = Schema.parseJson(Schema.Struct({
   })
 }))
 
-/** Starts Prometheus in a folder with these files, one of them `prometheus.yml`. It stops with the scope. */
+/**
+ * Starts Prometheus in a folder with these files, one of them `prometheus.yml`. It stops with the scope. With a file
+ * `past.om`, it has the samples of this file.
+ */
 export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Prometheus, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = yield* freePort
@@ -63,11 +76,17 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
       (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
     )
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+    if ("past.om" in files) {
+      const into = ["tsdb", "create-blocks-from", "openmetrics", "past.om", "data"]
+      yield* Effect.promise(() => promisify(execFile)("promtool", into, { cwd: folder }))
+    }
     const { closed } = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const options = [
           "--config.file=prometheus.yml",
           "--storage.tsdb.path=data",
+          // The samples of a recording may be old.
+          "--storage.tsdb.retention.time=100y",
           `--web.listen-address=127.0.0.1:${port}`
         ]
         const child = spawn("prometheus", [...options, "--log.level=error"], { cwd: folder, stdio: "inherit" })
@@ -80,16 +99,23 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
       eventually(fetched(`${url}/-/ready`), ({ status }) => status === 200),
       Effect.flatMap(Effect.promise(() => closed), (end) => Effect.dieMessage(`prometheus has ended: ${String(end)}`))
     )
-    const query = (expression: string) =>
+    const answered = <A, I>(
+      answer: ReturnType<typeof answerOf<A, I>>,
+      path: string,
+      parameters: Record<string, string>
+    ) =>
       Effect.map(
         Effect.flatMap(
-          fetched(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`),
-          ({ text }) => Schema.decodeUnknown(Answer)(text)
+          fetched(`${url}/api/v1/${path}?${new URLSearchParams(parameters)}`),
+          ({ text }) => Schema.decodeUnknown(answer)(text)
         ),
         ({ data }) => data.result
       ).pipe(Effect.orDie)
+    const query = (expression: string) => answered(Answer, "query", { query: expression })
     return {
       query,
+      queryRange: (query, from, to) =>
+        answered(RangeAnswer, "query_range", { query, start: String(from), end: String(to), step: "60" }),
       queryUntil: (expression) => eventually(query(expression), (samples) => samples.length > 0),
       alerts: Effect.flatMap(fetched(`${url}/api/v1/rules`), ({ text }) => Schema.decodeUnknown(Rules)(text)).pipe(
         Effect.map(({ data }) => data.groups.flatMap(({ rules }) => rules)),

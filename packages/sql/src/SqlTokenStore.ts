@@ -400,7 +400,8 @@ const makeLazy = <E>(
     const start = Effect.uninterruptible(Effect.suspend(() => {
       if (building !== undefined) return Effect.succeed(building)
       const built = building = Deferred.unsafeMake<Service, E | ConfigurationError>(FiberId.none)
-      return Effect.as(Effect.forkIn(Effect.intoDeferred(Effect.interruptible(build), built), fibers), built)
+      const work = Effect.flatMap(Effect.exit(Effect.interruptible(build)), (exit) => Deferred.done(built, exit))
+      return Effect.as(Effect.forkIn(work, fibers), built)
     }))
 
     /** Returns the store once the client is built. A time limit of this operation does not stop the build. */

@@ -12,10 +12,9 @@ export const until = <E, R>(description: string, condition: Effect.Effect<boolea
       Effect.zipLeft(Effect.sleep("10 millis")),
       Effect.repeat({ until: (is) => is }),
       Effect.timeoutOption("45 seconds"),
-      Effect.flatMap(Option.match({
-        onNone: () => Effect.dieMessage(`The condition did not hold within 45 seconds: ${description}`),
-        onSome: () => Effect.void
-      })),
+      Effect.flatMap((held) =>
+        Option.isSome(held) ? Effect.void : Effect.dieMessage(`This did not hold within 45 seconds: ${description}`)
+      ),
       Effect.withClock(Clock.make())
     )
   )

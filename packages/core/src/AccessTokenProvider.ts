@@ -229,7 +229,10 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       return Effect.succeed(action)
     }
 
-    /** Reads the state, and changes it only to start an acquisition. Uninterruptible: both happen, or neither. */
+    /**
+     * Reads the state, and changes it only to start an acquisition. For that, it computes the event again, on the state
+     * that is then current. Uninterruptible: the change and the start both happen, or neither.
+     */
     const answer = (event: CallerEvent) =>
       Effect.flatMap(Ref.get(state), (current) => {
         const [action, next] = event(current, now())

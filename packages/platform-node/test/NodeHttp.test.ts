@@ -14,7 +14,7 @@ import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/cer
 import { at, byName, call, collectGarbage, get, hanging, listen, onThisMachine } from "@store-api/testing/loopback"
 import { silent, startProxy, startStore, startTlsStore, until, withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Config, ConfigProvider, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
+import { Config, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 
 onThisMachine()
 
@@ -278,8 +278,9 @@ describe("closing the scope", () => {
     const both = Effect.all([Effect.flip(get(server.url)), Effect.flip(get(server.url))], { concurrency: 2 })
     const waiting = yield* Effect.fork(Effect.provide(both, context))
     yield* until(() => server.open() === 1)
-    yield* Scope.close(scope, Exit.void)
-    deepStrictEqual((yield* Fiber.join(waiting)).map(({ _tag }) => _tag), ["RequestError", "RequestError"])
+    const [took, errors] = yield* Effect.timed(Effect.zipRight(Scope.close(scope, Exit.void), Fiber.join(waiting)))
+    assert.isBelow(Duration.toMillis(took), 15_000)
+    deepStrictEqual(errors.map(({ _tag }) => _tag), ["RequestError", "RequestError"])
     yield* until(() => server.open() === 0)
     assert.strictEqual(server.opened(), 1)
   })

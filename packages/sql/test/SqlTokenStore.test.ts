@@ -208,17 +208,14 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
 })
 
 describe("SQLite", () => {
-  /**
-   * The time in milliseconds for which the event loop stands still during an effect: the longest but one, because the
-   * machine may pause.
-   */
+  /** The longest time in milliseconds for which the event loop stands still during an effect. */
   const longestStop = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.gen(function*() {
       const times = [performance.now()]
       const timer = setInterval(() => times.push(performance.now()), 5)
       yield* effect
       clearInterval(timer)
-      return times.slice(1).map((time, index) => time - (times[index] ?? NaN)).sort((a, b) => b - a)[1] ?? NaN
+      return Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? NaN)))
     })
 
   test.live.each(["own", "given"])(
@@ -236,7 +233,8 @@ describe("SQLite", () => {
       yield* Effect.fork(writer.withTransaction(writing))
       yield* Deferred.await(begun)
       const stop = yield* longestStop((client === "own" ? own : given).put("key", "another", "1 minute"))
-      if (client === "own") assert.isBelow(stop, 500)
+      // The default of SQLite is one stop of 5 seconds.
+      if (client === "own") assert.isBelow(stop, 4000)
       else assert.isAbove(stop, 900)
       deepStrictEqual(yield* own.get("key"), Option.some("another"))
     }

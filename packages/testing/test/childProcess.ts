@@ -69,9 +69,10 @@ export const start = (
     }
   }).pipe(Effect.uninterruptible)
 
+/** Each timer of exactly one second takes five, whatever it is for. */
 const stretched = "const set = setTimeout; globalThis.setTimeout = (f, t, ...a) => set(f, t === 1000 ? 5000 : t, ...a)"
 
-/** Variables with which an example waits five seconds for its store, as a busy machine may take one, the default. */
+/** Variables that give the store of an example five seconds, because a busy machine may exceed the default of one. */
 export const patient = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(stretched)}` }
 
 const packages = fileURLToPath(new URL("../../", import.meta.url))

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Clock, Effect, Fiber, Redacted, type Scope } from "effect"
+import { Clock, Duration, Effect, Fiber, Redacted, type Scope } from "effect"
 import { bundle, type ChildProcess, start } from "./childProcess.js"
 import * as Member from "./member.js"
 import { inTime, onVirtualTime, proxyTo, until } from "./network.js"
@@ -203,13 +203,13 @@ export const outage = (
       if (when !== undefined) yield* fault
       const ofEndpoint = { attemptTimeout: "10 minutes", deadline: "10 minutes" } as const
       const members = yield* start({ ...settings, ...ofEndpoint, storeTimeout: "3 seconds" })
-      const { length } = members
-      // A store that responds may take 3 seconds of real time. Nobody waits for one that does not.
+      // The virtual milliseconds that pass in at least 10 real ones. So a store that responds may take 3 real seconds,
+      // and nobody waits as long for one that does not.
       const step = /^(no response in time|ECONNREFUSED|SQLITE_BUSY)$/.test(reason) ? 100 : 10
       const isShared = inTime(virtual, Effect.zipRight(connected(members), sharesOne(members, tokenRequests)), 5)
       const isNotShared = Effect.map(
         inTime(virtual, renewal(members, tokenRequests), step),
-        (renewed) => deepStrictEqual(renewed, { requests: length, tokens: length })
+        (renewed) => deepStrictEqual(renewed, { requests: members.length, tokens: members.length })
       )
       if (when === undefined) yield* Effect.zipRight(isShared, fault)
       yield* isNotShared
@@ -234,8 +234,9 @@ export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
     const killed = yield* Effect.fork(Effect.exit(first.get))
     yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
     yield* holder.kill
-    // If they waited for more than the lease, this would reach the time limit of the test.
-    const count = yield* tokens(members)
+    const [took, count] = yield* Effect.timed(tokens(members))
+    // They wait for the lease, which is a second.
+    assert.isBelow(Duration.toMillis(took), 20_000)
     yield* warnedOf(members)
     return { tokens: count, requests: yield* tokenRequests, holder: (yield* Fiber.join(killed))._tag }
   })

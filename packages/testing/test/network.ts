@@ -5,17 +5,16 @@ import { Clock, type Duration, Effect, Fiber, Option, type Scope } from "effect"
 import { listen } from "./loopback.js"
 import * as VirtualClock from "./virtualClock.js"
 
-/** Waits at most a minute of real time until the condition holds. */
+/** Waits at most 45 seconds of real time until the condition holds: less than the time limit of a test. */
 export const until = <E, R>(description: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
   Effect.clockWith((clock) =>
     Effect.withClock(condition, clock).pipe(
       Effect.zipLeft(Effect.sleep("10 millis")),
       Effect.repeat({ until: (is) => is }),
-      Effect.timeoutOption("1 minute"),
-      Effect.flatMap(Option.match({
-        onNone: () => Effect.dieMessage(`The condition did not hold within a minute: ${description}`),
-        onSome: () => Effect.void
-      })),
+      Effect.timeoutOption("45 seconds"),
+      Effect.flatMap((held) =>
+        Option.isSome(held) ? Effect.void : Effect.dieMessage(`This did not hold within 45 seconds: ${description}`)
+      ),
       Effect.withClock(Clock.make())
     )
   )

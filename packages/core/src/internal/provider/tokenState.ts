@@ -297,6 +297,7 @@ export const currentCooldown = (
   if (state.cooldown === undefined) return undefined
   const { error, since, withToken, withoutToken } = state.cooldown
   const left = (validToken(state, now) === undefined ? withoutToken : withToken) - elapsed(since, now)
+  // Rounded up, so that it stays the same while the clocks differ by a fraction of a millisecond.
   const until = DateTime.unsafeMake(Math.ceil(now.wall + left))
   return left > 0 ? { until, error: withRetryAt(error, Option.some(until)) } : undefined
 }

@@ -113,9 +113,9 @@ export interface Service {
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
 
 /**
- * Sets how many requests an emulator records, and runs effects when a request starts or ends and when tokens change.
- * The emulator reads it when it starts. In a process that runs for days, keep few requests, and print or count them
- * here.
+ * Sets how many requests an emulator records, and runs effects when a request starts or ends, when a connection meets
+ * a fault and when it ends, and when tokens change. The emulator reads it when it starts. In a process that runs for
+ * days, keep few requests, and print or count them here.
  *
  * @example
  * ```ts

@@ -178,7 +178,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       revoke: issued.revoke,
       requests: log.all,
       clearRequests: log.clear,
-      fail: (script, times) => Effect.catchAll(faults.append(script, times), (problem) => Effect.dieMessage(problem)),
+      fail: (script, times) =>
+        faults.append(script, times).pipe(Effect.asVoid, Effect.catchAll((problem) => Effect.dieMessage(problem))),
       pendingFaults: faults.pending,
       clearFaults: faults.clear,
       connections: server.connections,

@@ -210,7 +210,7 @@ describe("store-api emulator", () => {
     yield* refuses(user, "emulator --client-id real-client", 3, /^store-api: STORE_API_CLIENT_SECRET must/)
     yield* refuses(user, `emulator --port ${port}`, 3, new RegExp(`^store-api: --port cannot be ${port}:`))
     yield* refuses(user, "emulator --scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls.")
-    const refused = /^store-api: The emulator refused this: The scenario/
+    const refused = /^store-api: The emulator refused this: The scenario "token\/canary" must/
     yield* refuses(user, `emulator fail token/canary --port ${port}`, 2, refused)
     yield* refuses(user, "emulator revoke --port 9", 3, /^store-api: --port must be that of a running emulator/)
   })

@@ -113,9 +113,9 @@ export interface Service {
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
 
 /**
- * Sets how many requests an emulator records, and runs effects when a request starts or ends and when tokens change.
- * The emulator reads it when it starts. In a process that runs for days, keep few requests, and print or count them
- * here.
+ * Sets how many requests an emulator records, and runs effects when a request starts or ends, when a connection meets
+ * a fault and when it ends, and when tokens change. The emulator reads it when it starts. In a process that runs for
+ * days, keep few requests, and print or count them here.
  *
  * @example
  * ```ts
@@ -178,7 +178,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       revoke: issued.revoke,
       requests: log.all,
       clearRequests: log.clear,
-      fail: (script, times) => Effect.catchAll(faults.append(script, times), (problem) => Effect.dieMessage(problem)),
+      fail: (script, times) =>
+        faults.append(script, times).pipe(Effect.asVoid, Effect.catchAll((problem) => Effect.dieMessage(problem))),
       pendingFaults: faults.pending,
       clearFaults: faults.clear,
       connections: server.connections,

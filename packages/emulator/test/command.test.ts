@@ -157,7 +157,7 @@ describe("store-api-emulator", () => {
 
   test.live.each(
     [
-      ["text", /^[\d:]{8} → connection: fault token\/reset-on-accept$/, /after \d+ ms: fault token\/reset-on-accept$/],
+      ["text", /^[\d:]{8} → connection: fault token\/reset-on-accept$/, /← connection ended after \d+ ms: fault token/],
       ["json", /^{"event":"start",/, /"fault token\/reset-on-accept".*"duration":\d+}$/]
     ] as const
   )("--log %s shows the start and the end of a connection that meets a fault", function*([log, first, last]) {
@@ -243,14 +243,18 @@ describe("store-api-emulator", () => {
         Queue.unbounded<string>(),
         (printed) => Effect.zipRight(run(printed, line.split(" "), variables), Queue.take(printed))
       )
-    assert.strictEqual(yield* says("fail token/503-json --times 2"), "token/503-json applies to the next requests.")
+    assert.strictEqual(yield* says("fail token/503-json --times 2"), "token/503-json applies to the next 2 requests.")
     deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(url)).status], [503, 503])
     const token = yield* getToken(url)
     assert.match(yield* says(`tokens --port ${port}`, {}), /^#1 demo-client valid until [\d:]{8}$/)
     assert.strictEqual(yield* says("revoke #1"), "Revoked 1 token.")
     assert.strictEqual((yield* callApi(url, token)).status, 401)
     assert.strictEqual(yield* says("tokens"), "#1 demo-client revoked")
-    yield* says("fail token/reset-on-accept")
+    assert.include(yield* says("fail token/reset-on-accept"), " applies to the next requests.")
+    assert.include(yield* says("fail token/fails-then-works"), " applies to the next 3 requests.")
+    assert.include(yield* says("fail token/drip --times 1"), " applies to the next request.")
+    assert.match(yield* fails(["fail", "no\u001b\u009b", "--port", port]), /: The scenario "no\?\?" must be a name /)
+    assert.match(yield* fails(["revoke", "99", "--port", port]), /: There is no token 99; list them with `tokens`[.]$/)
     assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
     assert.strictEqual(yield* says("clear"), "There are no more faults.")
     yield* Effect.all([getToken(url), getToken(url)])

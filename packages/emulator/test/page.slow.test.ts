@@ -28,6 +28,9 @@ const launch = async () => {
     ...[`--user-data-dir=${profile}`, "--host-resolver-rules=MAP * 127.0.0.1"]
   ], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] })
   const [to, from] = child.stdio.slice(3) as unknown as [Writable, Readable]
+  const exit = once(child, "exit")
+  // It may exit before it reads all.
+  to.on("error", () => undefined)
   const waiting = new Map<unknown, (message: Fields) => void>()
   const problems: Array<Fields> = []
   let [sent, text, session] = [0, "", {}]
@@ -52,9 +55,12 @@ const launch = async () => {
   session = { sessionId }
   for (const domain of ["Page", "Runtime", "Log"]) await call(`${domain}.enable`)
   const close = async () => {
-    // Not by a signal, after which its own children would still write to the profile.
+    // At first not by a signal, after which its own children would still write to the profile.
     session = {}
-    await Promise.all([once(child, "exit"), call("Browser.close")])
+    call("Browser.close").catch(() => undefined)
+    const hanging = setTimeout(() => child.kill("SIGKILL"), 10_000)
+    await exit
+    clearTimeout(hanging)
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
   }
   return { call, close, problems }

@@ -28,7 +28,8 @@ export const listen = (
 ) =>
   Effect.gen(function*() {
     const { host, port, steering } = settings
-    // As for servers behind a balancer. After the default of 5 seconds, a busy client would meet closed connections.
+    // A load balancer usually reuses connections for 60 seconds, so servers behind it keep them longer. After Node's
+    // default of 5 seconds, a busy client would meet closed connections.
     const nodeServer = Http.createServer({ keepAliveTimeout: 65_000 })
     const sockets = interceptConnections(nodeServer, takeFault, steering, tls)
     const server = yield* NodeHttpServer.make(() => nodeServer, { host, port }).pipe(

@@ -80,19 +80,26 @@ type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, st
 const lines = <A>(all: ReadonlyArray<A>, line: (value: A) => string, none: string) =>
   all.length === 0 ? none : all.map(line).join("\n")
 
+/** Without a number for a scenario that applies until `clear`, or that has no step. */
+const requestsIn = (count: number) =>
+  count === 1 ? "request" : count > 1 && count < Infinity ? `${count} requests` : "requests"
+
 const actions = {
   fail: ({ faults }, { argument = "", times }) =>
-    Effect.as(
+    Effect.map(
       // `append` refuses other names.
       faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
-      `${argument} applies to the next requests.`
+      (count) => `${argument} applies to the next ${requestsIn(count)}.`
     ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
   revoke: ({ tokens }, { argument = "" }) => {
     const [, id = "", other] = /^(?:#?(\d+))?(.*)$/s.exec(argument) ?? []
     if (other !== "") return Effect.fail("The token must be its number, such as 3.")
     const revoked = tokens.revoke(id === "" ? undefined : Number(id))
-    return Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
+    return Effect.flatMap(tokens.all, (all) =>
+      id === "" || all.some((token) => token.id === Number(id))
+        ? Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
+        : Effect.fail(`There is no token ${id}; list them with \`tokens\`.`))
   },
   requests: ({ log }) => Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
@@ -125,7 +132,9 @@ export const logLine = (entry: Entry): string => {
   const suffix = token === null ? "" : `, token #${token.id} until ${time(token.expiresAt)}`
   const because = reason === null ? "" : `: ${reason}`
   if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}${because}`
-  const outcome = status === null ? "no response after" : `${status} in`
+  // A client that ignores certificates gets responses on a connection with a fault.
+  const noResponse = id === undefined ? "ended after" : "no response after"
+  const outcome = status === null ? noResponse : `${status} in`
   return `${time(endedAt)} ← ${subject} ${outcome} ${durationOf(startedAt, endedAt)} ms${suffix}${because}`
 }
 

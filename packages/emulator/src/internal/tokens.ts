@@ -1,5 +1,6 @@
 /** Issues, finds and revokes the tokens of an emulator. */
 import { randomBytes } from "node:crypto"
+import * as Arr from "effect/Array"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -45,9 +46,13 @@ export const make = (
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
     issue: ({ clientId }: Client, scope: string) =>
       Effect.map(DateTime.now, (now) => {
-        const same = [...issued.values()].filter((token) => token.clientId === clientId && token.scope === scope)
-        const last = repeatToken ? same.filter((token) => isValid(token, now)).at(-1) : undefined
-        const token = last ?? add(clientId, scope, now)
+        const last = repeatToken
+          ? Arr.findLast(issued.values(), (token) => token.clientId === clientId && token.scope === scope)
+          : Option.none()
+        const token = last.pipe(
+          Option.filter((token) => isValid(token, now)),
+          Option.getOrElse(() => add(clientId, scope, now))
+        )
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }).pipe(Effect.tap(changed)),
     /** Returns a token, also one that is not valid. */

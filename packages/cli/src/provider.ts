@@ -162,7 +162,8 @@ export const endCooldown = (settings: Settings) => cooldownOf(settings).end
 /** A run without a valid token waits at most 5 seconds, unless the endpoint refused the credentials or answered 429. */
 const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
   if (Option.isNone(error)) return isRenewal ? from + pause : from
-  const isRefused = "reason" in error.value && ["InvalidClient", "RateLimited"].includes(error.value.reason)
+  const isRefused = error.value._tag === "TokenRefusedError" &&
+    (error.value.status === 401 || ["InvalidClient", "RateLimited"].includes(error.value.reason))
   const retryAt = Option.match(error.value.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
   return Math.max(
     from + (isRenewal || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),
@@ -204,9 +205,9 @@ export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): st
   `${method} ${url.replace(/\?.*/s, "")}`
 
 /** The rest of a URL may repeat the request. */
-export const originOf = (location: string | undefined): string | undefined =>
-  location !== undefined && URL.canParse(location) && /^https?:$/.test(new URL(location).protocol)
-    ? new URL(location).origin
+export const originOf = (location: string | undefined, base?: string): string | undefined =>
+  location !== undefined && URL.canParse(location, base) && /^https?:$/.test(new URL(location, base).protocol)
+    ? new URL(location, base).origin
     : undefined
 
 /** What `call` and `check` say about a redirect of the API. */

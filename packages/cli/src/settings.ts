@@ -1,11 +1,13 @@
 /** Reads the settings from flags, variables and prompts, in this order. */
-import { Writable } from "node:stream"
 import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
+import * as Terminal from "@effect/platform/Terminal"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { configuration, type Fault, fromLibrary, listed, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
@@ -67,7 +69,7 @@ export const read = (
       client,
       credentials: Effect.succeed(client),
       cacheDir: cacheDir?.value,
-      /** That of the cache. */
+      /** The folder of the cache. */
       folder,
       store: yield* Effect.provide(FileTokenStore.make({ folder }), NodePath.layer),
       allowInsecure: given["allow-insecure"],
@@ -156,35 +158,35 @@ const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
  */
 const ask = (
   prompt: string,
-  options: { readonly isOptional?: boolean; readonly isSecret?: boolean }
+  { isOptional = false, isSecret = false }: { readonly isOptional?: boolean; readonly isSecret?: boolean }
 ): Effect.Effect<string, Fault> =>
   Effect.gen(function*() {
-    const { isOptional = false, isSecret = false } = options
-    const text = yield* Effect.scoped(readLine(prompt, isSecret))
-    if (/^[\x20-\x7e]+$/.test(text) || (text === "" && isOptional)) return text
-    const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
-    yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${problem}.\n`)
-    return yield* ask(prompt, options)
-  })
-
-/** The terminal itself shows what is typed. For a secret, Node turns this off, and reads and corrects the line. */
-const readLine = (prompt: string, isSecret: boolean) =>
-  Effect.gen(function*() {
-    const { stdin: input } = (yield* Host).process
-    // Loaded only where someone is asked.
-    const { createInterface } = yield* Effect.promise(() => import("node:readline"))
-    const output = isSecret ? new Writable({ write: (_chunk, _encoding, done) => done() }) : undefined
-    const lines = yield* Effect.acquireRelease(
-      Effect.sync(() => createInterface({ input, output, terminal: isSecret, historySize: 0 })),
-      (lines) => Effect.sync(() => lines.close())
-    )
-    const newLine = write("stderr", "\n")
-    const line = Effect.async<string, Fault>((resume) => {
-      lines.once("line", (line) => resume(isSecret ? Effect.as(newLine, line) : Effect.succeed(line)))
+    const { readInput } = yield* Terminal.Terminal
+    const keys = yield* readInput
+    const echo = (shown: string) => isSecret ? Effect.void : write("stderr", shown)
+    // After `readInput`, which turns the echo of the terminal off.
+    yield* write("stderr", prompt)
+    let text = ""
+    while (true) {
       // Ctrl+C and Ctrl+D end the input.
-      lines.once("close", () => resume(Effect.zipRight(newLine, Effect.interrupt)))
-    })
-    // At once, because a quick typist does not wait for the prompt.
-    const [answer] = yield* Effect.all([line, write("stderr", prompt)], { concurrency: "unbounded" })
-    return answer
-  })
+      const { input, key } = yield* Effect.catchAll(
+        keys.take,
+        () => Effect.zipRight(write("stderr", "\n"), Effect.interrupt)
+      )
+      if (key.name === "return" || key.name === "enter") {
+        yield* write("stderr", "\n")
+        if (/^[\x20-\x7e]+$/.test(text) || (text === "" && isOptional)) return text
+        const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
+        yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${problem}.\n${prompt}`)
+        text = ""
+      } else {
+        const kept = key.name === "backspace" ? text.slice(0, -1) : key.ctrl && key.name === "u" ? "" : undefined
+        const typed = Option.getOrElse(input, () => "")
+        yield* echo(kept === undefined ? typed : "\b \b".repeat(text.length - kept.length))
+        text = kept ?? text + typed
+      }
+    }
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal)))
+  )

@@ -131,7 +131,14 @@ describe("store-api call exits", () => {
     }
   )
 
-  test.live.each<[Scenario.Name, line: string, code: number, sentence: string]>([
+  const own: Readonly<Record<string, Fault.Script>> = {
+    "304": Fault.status(304, { on: "api" }),
+    "a redirect to /login": Fault.status(302, { headers: { Location: "/login" }, on: "api" })
+  }
+
+  test.live.each<[name: string, line: string, code: number, sentence: string]>([
+    ["304", "call / -f", 0, ""],
+    ["a redirect to /login", "call /", 1, "302 Found to http://127.0.0.1:"],
     ["api/401-once", "call /", 0, ""],
     ["api/redirect-307", "call /", 1, "307 Temporary Redirect to http://127.0.0.1:"],
     ["api/redirect-307", "call / -f", 7, "Set STORE_API_URL to the API itself, because the token follows no redirect."],
@@ -140,11 +147,11 @@ describe("store-api call exits", () => {
     ["api/missing-scope", "call /", 1, "another token would not help, because the client may not do this."],
     ["api/401-always", "call / -H Authorization:own", 1, "HTTP 401 Unauthorized.\n"]
   ])("after %s, %s with code %i, and says why: %s", function*([name, line, code, sentence]) {
-    const { user } = yield* startedWith({}, Scenario.get(name))
+    const { user } = yield* startedWith({}, own[name] ?? Scenario.get(name as Scenario.Name))
     const outcome = yield* run(user, line.split(" "))
     assert.strictEqual(outcome.code, code)
     assert.include(outcome.stderr, sentence)
-    assert.match(outcome.stderr, code === 0 ? /^$/ : /^store-api: HTTP (401 Unauthorized\.|307 .* to )[^\n]*\n$/)
+    assert.match(outcome.stderr, code === 0 ? /^$/ : /^store-api: HTTP (401 Unauthorized\.|30[27] .* to )[^\n]*\n$/)
   })
 
   test.live("with code 6 without a response, or with half of one", function*() {

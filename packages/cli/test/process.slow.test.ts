@@ -209,15 +209,6 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
     }
   })
 
-  test.live("shows and corrects what is typed for a setting", function*() {
-    const { end, shows, type } = yield* startProcess(yield* newUser({}), ["profile", "add", "mine"], { terminal: true })
-    assert.isTrue(yield* shows(/URL of the token service: $/))
-    yield* type("wrong\u0015http://127.0.0.1:9\r")
-    assert.isTrue(yield* shows(/http:\/\/127\.0\.0\.1:9\r\nURL of the API \(optional\): $/))
-    yield* type("\u0004")
-    assert.strictEqual((yield* end).code, 130)
-  })
-
   test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {
     const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
     const { end, shows, type } = yield* startProcess(user, ["call", "/orders"], terminal)

@@ -301,9 +301,10 @@ describe("store-api profile", () => {
     assert.strictEqual(wrong.code, 4)
     assert.match(wrong.screen, /: check the client id and secret.* Nothing is saved, unless you add --no-verify\./)
     assert.isFalse(Fs.existsSync(join(folder, "mine.env")))
-    const asked = "URL of the token service: URL of the API (optional): Client id: Client secret (not shown): \r\n"
+    const asked = `URL of the token service: ${blue.url}\r\nURL of the API (optional): \r\nClient id: blux\b \be\r\n` +
+      "Client secret (not shown): \r\n"
     for (const [last, flag] of [[secret, "--force"], ["no", "--no-verify"]] as const) {
-      const { code, screen } = yield* addBy(`${blue.url}\r\rblue\r${last}\r`, flag)
+      const { code, screen } = yield* addBy(`${blue.url}\r\rblux\be\r${last}\r`, flag)
       deepStrictEqual([code, screen.startsWith(asked)], [0, true], screen)
       yield* run(user, ["profile", "remove", "mine"])
     }

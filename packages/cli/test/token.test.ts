@@ -215,7 +215,7 @@ const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
     ...failing(5, [0, 6], [0.5, 6])
   ],
   "a cooldown doubles up to a minute after refusals": [
-    plays(Fault.status(401, forever)),
+    plays(Fault.status(401, { headers: { "WWW-Authenticate": "Bearer" }, ...forever })),
     ...failing(4, [0, 1], [1.2, 2], [3.4, 3], [7.6, 4], [13, 4], [15.8, 5], [31, 5])
   ],
   "a cooldown lasts at most an hour by a Retry-After": [

@@ -194,10 +194,9 @@ const storeOf = (connected: Connected): Service => {
 
   /** Runs statements about one row, whose name must fit into its column. */
   const run = <A>(operation: Operation, name: string, effect: Effect.Effect<A, string>) =>
-    Effect.mapError(
-      name.length > 255 ? Effect.fail("key too long") : retrying(prepared(effect)),
-      (reason) => new TokenStoreError({ operation, reason })
-    )
+    name.length > 255
+      ? new TokenStoreError({ operation, reason: "key too long" })
+      : Effect.mapError(retrying(prepared(effect)), (reason) => new TokenStoreError({ operation, reason }))
 
   const grant = (name: string, owner: string, millis: number) =>
     database === "mysql"

@@ -140,12 +140,16 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
         `Have the proxy allow ${path}, or list the host in NO_PROXY if a direct connection works.`
       )
   const connected = Effect.gen(function*() {
-    const request = (protocol === "https:" ? Https : Http).request({
-      ...{ ...tls, host, port: portOf(proxy.url), method: "CONNECT", path, agent: false },
-      headers: { Host: path, ...authorization }
-    })
-    // The request does not own the socket of an open tunnel.
-    yield* Effect.addFinalizer(() => Effect.sync(() => void request.destroy().socket?.destroy()))
+    const request = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        (protocol === "https:" ? Https : Http).request({
+          ...{ ...tls, host, port: portOf(proxy.url), method: "CONNECT", path, agent: false },
+          headers: { Host: path, ...authorization }
+        })
+      ),
+      // The request does not own the socket of an open tunnel.
+      (request) => Effect.sync(() => void request.destroy().socket?.destroy())
+    )
     return yield* Effect.async<Connected, Failed>((resume) => {
       const end = ({ statusCode = 0 }: Http.IncomingMessage, socket: Net.Socket) => {
         // The request no longer listens for errors of the socket. The handshake notices a closed tunnel.

@@ -125,7 +125,7 @@ const causes = {
 /** Allows for the delay of a network, and for a `Date` in whole seconds. */
 const tolerated = 2 * 60_000
 
-/** By the last response, if there was one. */
+/** Compares the clock with the last response, if there was one. */
 export const compareClocks = (attempts: Attempts): Effect.Effect<Result, Failed> | undefined => {
   const last = attempts.filter(({ response }) => response !== undefined).at(-1)
   if (last?.response === undefined) return undefined

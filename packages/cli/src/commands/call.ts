@@ -52,10 +52,13 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     if (given.include) yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
     const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
     const why = response.status === 401 && !hasOwn ? whyRejected(rejections, settings) : ""
-    const target = response.status < 400 ? originOf(response.headers["location"]) : undefined
-    const end = target === undefined ? `.${why}` : ` to ${target}. ${redirectRemedy(settings)}`
+    // 304 answers a condition of the caller's own header.
+    const isError = response.status >= 300 && response.status !== 304
+    const target = originOf(response.headers["location"], settings.apiUrl)
+    const end = response.status >= 400 || target === undefined
+      ? `.${why}`
+      : ` to ${target}. ${redirectRemedy(settings)}`
     const problem = `HTTP ${statusLine(response)}${end}`
-    const isError = response.status >= 300
     yield* Effect.tapError(
       given.output === undefined ? printBody(response, isTerminal) : saveBody(response, given.output),
       () => isError ? output.problem(problem) : Effect.void

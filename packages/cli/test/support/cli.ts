@@ -4,12 +4,13 @@
  */
 import { join, resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
+import { Terminal } from "@effect/platform"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { newFolder } from "@store-api/testing/loopback"
-import { Clock, ConfigProvider, Effect, Fiber, Redacted, type Scope } from "effect"
+import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, Redacted, type Scope } from "effect"
 import { main } from "../../src/commandLine.js"
 import { Host } from "../../src/Host.js"
 
@@ -64,18 +65,12 @@ export const profilesOf = ({ cwd }: User): string =>
   join(cwd, process.platform === "win32" ? "state" : ".config", "store-api")
 
 /** The same user with more variables. */
-export const withEnv = (user: User, env: Readonly<Record<string, string>>): User => ({
-  ...user,
-  env: { ...user.env, ...env }
-})
+export const withEnv = (user: User, env: User["env"]): User => ({ ...user, env: { ...user.env, ...env } })
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
 
 /** The same user with more variables. Proxy variables are also set in this process, where the client reads them. */
-export const withProxies = (
-  user: User,
-  env: Readonly<Record<string, string>>
-): Effect.Effect<User, never, Scope.Scope> => {
+export const withProxies = (user: User, env: User["env"]): Effect.Effect<User, never, Scope.Scope> => {
   const set = (env: Readonly<Record<string, string | undefined>>) =>
     Effect.sync(() => {
       const before = Object.fromEntries(proxyVariables.map((name) => [name, process.env[name]]))
@@ -161,9 +156,24 @@ export interface Running {
 /** A terminal, of which standard output may be a pipe. */
 interface Screen {
   readonly stdout?: "pipe"
-  /** The lines typed at the prompts. A real terminal shows them too. */
+  /** The text typed at the prompt. */
   readonly typed?: string
   readonly columns?: number
+}
+
+const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u" }
+
+/** Reports keys as a terminal does, to one reader after the other. */
+const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> => {
+  const keys = Effect.runSync(Mailbox.make<Terminal.UserInput>())
+  for (const key of typed) {
+    keys.unsafeOffer({
+      input: Option.some(key),
+      key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
+    })
+  }
+  // Nothing else of a terminal is used.
+  return Layer.succeed(Terminal.Terminal, { ...{} as Terminal.Terminal, readInput: Effect.succeed(keys) })
 }
 
 /** Starts the command in a pipe, or on a screen. */
@@ -178,13 +188,12 @@ export const start = (
     const stdout = screen?.stdout === "pipe" || screen === undefined ? new Output() : stderr
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
-    const answers = screen?.typed?.match(/[^\r]*\r/g) ?? []
-    stderr.on("text", () => stderr.text.endsWith(": ") && stdin.write(answers.shift() ?? ""))
     const fiber = yield* main(args).pipe(
       Effect.provideService(Host, {
         process: { env, stderr, stdin, stdout },
         homedir: () => user.cwd,
-        pathOf: (path) => resolve(user.cwd, path)
+        pathOf: (path) => resolve(user.cwd, path),
+        terminal: keyboard(screen?.typed ?? "")
       }),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
       Effect.forkScoped
@@ -214,11 +223,7 @@ export const start = (
   })
 
 /** Runs the command in a pipe to its end. */
-export const run = (
-  user: User,
-  args: ReadonlyArray<string>,
-  options: Options & { readonly stdin?: string } = {}
-): Effect.Effect<Outcome> =>
+export const run = (user: User, args: ReadonlyArray<string>, options: Options & { readonly stdin?: string } = {}) =>
   Effect.gen(function*() {
     const { end, stdin } = yield* start(user, args, options)
     stdin.end(options.stdin ?? "")
@@ -246,24 +251,14 @@ const wordsOf = (line: Line) => typeof line === "string" ? line.split(" ") : lin
  * Runs a line in a pipe that succeeds without a message, and returns what it prints. Only `token` prints a token; other
  * lines print something private only if they say so.
  */
-export const prints = (
-  user: User,
-  line: Line,
-  options: Options & { readonly stdin?: string } = {}
-): Effect.Effect<string> =>
+export const prints = (user: User, line: Line, options: Options & { readonly stdin?: string } = {}) =>
   Effect.map(run(user, wordsOf(line), { shows: wordsOf(line).includes("token"), ...options }), (outcome) => {
     deepStrictEqual([outcome.code, outcome.stderr], [0, ""], String(line))
     return outcome.stdout
   })
 
 /** Runs a line in a pipe that prints nothing but this message on standard error, and returns the message. */
-export const refuses = (
-  user: User,
-  line: Line,
-  code: number,
-  message: string | RegExp,
-  stdin = ""
-): Effect.Effect<string> =>
+export const refuses = (user: User, line: Line, code: number, message: string | RegExp, stdin = "") =>
   Effect.map(run(user, wordsOf(line), { stdin }), ({ stderr, ...outcome }) => {
     deepStrictEqual(outcome, { code, stdout: "" }, stderr)
     if (typeof message === "string") assert.strictEqual(stderr, `store-api: ${message}\n`)

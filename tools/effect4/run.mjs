@@ -37,13 +37,17 @@ buildLine({ checked: tested || out === undefined })
 const packed = out === undefined ? undefined : await packLine(resolve(root, out))
 for (const problem of packed?.problems ?? []) process.stderr.write(`${problem}\n`)
 if (packed?.problems.length > 0) process.exit(1)
-if (out !== undefined && !tested) process.exit(0)
+if (packed !== undefined && !tested) {
+  process.stdout.write(packed.install)
+  process.exit(0)
+}
 
 const node = nodeOf()
 
 /** Tests and npm start `node` by its name. */
 process.env.PATH = `${dirname(node)}${delimiter}${process.env.PATH ?? ""}`
 
+const isWanted = (path) => positionals.length === 0 || positionals.some((name) => path.includes(name))
 const filter = positionals.length === 0 ? [] : [...positionals, "--passWithNoTests"]
 // One server that no Debian package provides.
 const oneServer = ["contract", "-t", "^oidc-provider"]
@@ -57,10 +61,12 @@ const test = (folder, tests) => {
 }
 
 test(line, filter)
-test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
+if (isWanted("packages/interop/test/contract.test.ts")) {
+  test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && filter.length === 0 ? oneServer : filter])
+}
 /** The tests of this line that run on Effect 3 and start programs on Effect 4. */
 const programs = ["tools/docs/tutorial.slow.test.ts", "examples/test/programs.slow.test.ts"]
-  .filter((path) => positionals.length === 0 || positionals.some((name) => path.includes(name)))
+  .filter(isWanted)
 if (programs.length > 0) test(root, programs)
 if (packed === undefined) process.exit(0)
 

@@ -21,6 +21,7 @@ const { checked, pack } = await import("./packages.mjs")
 const work = mkdtempSync(join(tmpdir(), "packages-"))
 process.on("exit", () => rmSync(work, { recursive: true }))
 
-const { problems } = await checked(pack(out ?? work))
+const { install: command, problems } = await checked(pack(out ?? work))
 for (const problem of problems) process.stdout.write(`${problem}\n`)
+if (out !== undefined && problems.length === 0) process.stdout.write(command)
 process.exitCode = problems.length > 0 ? 1 : 0

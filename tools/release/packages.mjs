@@ -1,7 +1,7 @@
 /** Packs the published packages, and checks the tarballs. */
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { checkPackage, createPackageFromTarballData, Package } from "@arethetypeswrong/core"
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
@@ -83,7 +83,14 @@ const attwProblems = async (files) => {
     .map(({ entrypoint = "", kind, resolutionKind = "" }) => `attw: ${kind} ${entrypoint} ${resolutionKind}`.trim())
 }
 
-/** Checks the packages of one line. Reports each package or its problems. */
+/** Installs the tarballs in an application, with what platform-node needs. */
+const installCommand = (packages) => {
+  const { files, tarball } = packages.find(({ name }) => name === "@store-api/platform-node")
+  const peers = Object.entries(JSON.parse(files.get("package.json")).peerDependencies)
+  return `npm install ${join(dirname(tarball), "*.tgz")} ${peers.map((peer) => peer.join("@")).join(" ")}\n`
+}
+
+/** Checks the packages of one line. Reports each package or its problems, and returns these and the install command. */
 export const checked = async (packages, repository, line = effect3) => {
   const problems = versionProblems(packages.map(({ version }) => version))
   for (const { files, name, version } of packages) {
@@ -95,5 +102,5 @@ export const checked = async (packages, repository, line = effect3) => {
     problems.push(...found.map((problem) => `${name}: ${problem}`))
     if (found.length === 0) process.stdout.write(`${name} ${version}: ${publicModules(files).length} public modules\n`)
   }
-  return { packages, problems }
+  return { packages, problems, install: installCommand(packages) }
 }

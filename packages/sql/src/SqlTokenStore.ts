@@ -90,9 +90,7 @@ export const createTable = (database: Database, table: string = defaultTable): s
  * @since 1.0.0
  * @category constructors
  */
-export const make = (
-  options?: Options
-): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
+export const make = (options?: Options): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
   Effect.flatMap(tableOf(options), (table) => fromClient(table, false))
 
 /**
@@ -213,22 +211,16 @@ const storeOf = (connected: Connected): Service => {
   )
 
   return TokenStore.of({
-    get: (key) => {
-      const name = `entry:${encode(key)}`
-      return Effect.map(
-        run("get", name, rows(statements.get, name)),
+    get: (key) =>
+      Effect.map(
+        run("get", entryOf(key), rows(statements.get, entryOf(key))),
         ([value]) => Option.flatMap(Option.fromNullable(value), decode)
-      )
-    },
+      ),
     put: (key, entry, life) => {
-      const name = `entry:${encode(key)}`
-      const put = execute(statements.put, name, encode(entry), millisOf(life))
-      return run("put", name, Effect.zipRight(put, Effect.ignore(clean)))
+      const put = execute(statements.put, entryOf(key), encode(entry), millisOf(life))
+      return run("put", entryOf(key), Effect.zipRight(put, Effect.ignore(clean)))
     },
-    remove: (key, entry) => {
-      const name = `entry:${encode(key)}`
-      return run("remove", name, changes(statements.expire, name, encode(entry)))
-    },
+    remove: (key, entry) => run("remove", entryOf(key), changes(statements.expire, entryOf(key), encode(entry))),
     lease: (key, duration) =>
       Effect.suspend(() => {
         const name = `lease:${encode(key)}`
@@ -476,3 +468,6 @@ const millisOf = (duration: Duration.DurationInput): number =>
 const encode = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\uFFFD"))
 
 const decode = Option.liftThrowable(decodeURIComponent)
+
+/** The name of the row of an entry. */
+const entryOf = (key: string): string => `entry:${encode(key)}`

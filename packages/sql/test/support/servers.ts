@@ -93,24 +93,27 @@ const recipes: Record<Exclude<Kind, "sqlite">, Recipe> = {
     url: (user, port) => `mysql://${user}:password@127.0.0.1:${port}/tokens`,
     install: (folder, port) => {
       const data = `--datadir=${join(folder, "data")}`
-      const as = isRoot ? ["--user=root"] : []
-      run("mariadb-install-db", [
-        ...["--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db", ...as]
-      ])
+      const user = isRoot ? ["--user=root"] : []
+      // A server deletes the temporary tables of others in a folder that they share.
+      const as = { env: { ...process.env, TMPDIR: folder } }
+      const options = ["--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db", ...user]
+      run("mariadb-install-db", options, as)
       const file = join(folder, "init.sql")
-      const user = "admin@127.0.0.1"
+      const admin = "admin@127.0.0.1"
       writeFileSync(
         file,
         [
           "CREATE DATABASE IF NOT EXISTS tokens",
-          `CREATE USER IF NOT EXISTS ${user} IDENTIFIED BY 'password'`,
-          `GRANT ALL ON *.* TO ${user} WITH GRANT OPTION`
+          `CREATE USER IF NOT EXISTS ${admin} IDENTIFIED BY 'password'`,
+          `GRANT ALL ON *.* TO ${admin} WITH GRANT OPTION`
         ].map((statement) => `${statement};\n`).join("")
       )
       return {
-        command: ["--no-defaults", data, ...as, `--port=${port}`, "--bind-address=127.0.0.1"]
+        as,
+        command: ["--no-defaults", data, ...user, `--port=${port}`, "--bind-address=127.0.0.1"]
           .concat(`--socket=${join(folder, "socket")}`, `--pid-file=${join(folder, "pid")}`, `--init-file=${file}`)
-          .concat("--innodb-flush-log-at-trx-commit=0")
+          // Each commit survives the end of the process. With 0, a lease that was released could be held again.
+          .concat("--innodb-flush-log-at-trx-commit=2")
       }
     },
     prepare: [

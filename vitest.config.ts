@@ -1,9 +1,8 @@
 import { availableParallelism } from "node:os"
-import { relative } from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.url).pathname
+const source = (name: string) => `${import.meta.dirname}/packages/${name}/src`
 /** `npm run dev`, where the first failure matters more than the end of the run. */
 const watch = process.argv.includes("watch")
 /** Tests with sockets and processes mostly wait, so more workers than there are cores shorten the run by a third. */
@@ -26,7 +25,7 @@ class Order extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)
     const last = ({ moduleId, project }: TestSpecification) =>
-      this.ctx.cache.getFileTestResults(`${project.name}:${relative(this.ctx.config.root, moduleId)}`)
+      this.ctx.cache.getFileTestResults(`${project.name}:${moduleId.slice(this.ctx.config.root.length + 1)}`)
     const duration = (file: TestSpecification) => last(file)?.failed === true ? -1 : last(file)?.duration ?? 0
     return sorted.sort((one, other) => watch ? duration(one) - duration(other) : rank(one) - rank(other))
   }

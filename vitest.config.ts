@@ -2,9 +2,11 @@ import { availableParallelism } from "node:os"
 import { configDefaults, defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.url).pathname
+const source = (name: string) => `${import.meta.dirname}/packages/${name}/src`
+/** `npm run dev`, where the first failure matters more than the end of the run. */
+const watch = process.argv.includes("watch")
 /** Tests with sockets and processes mostly wait, so more workers than there are cores shorten the run by a third. */
-const workers = availableParallelism() + 3
+const workers = availableParallelism() + (watch ? 0 : 3)
 
 /** The slow files that take longest, the longest first. */
 const longest = ["process", "clients", "fleet", "tutorial"]
@@ -15,11 +17,17 @@ const rank = ({ moduleId }: TestSpecification) => {
   return index === -1 ? longest.length : index
 }
 
-/** On its first run, Vitest starts large files first. These are small, and one that starts last prolongs the run. */
-class LongestFirst extends BaseSequencer {
+/**
+ * On its first run, Vitest starts large files first. These are small, and one that starts last prolongs the run. In
+ * watch mode, files that failed start first, and then the shortest.
+ */
+class Order extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)
-    return sorted.sort((one, other) => rank(one) - rank(other))
+    const last = ({ moduleId, project }: TestSpecification) =>
+      this.ctx.cache.getFileTestResults(`${project.name}:${moduleId.slice(this.ctx.config.root.length + 1)}`)
+    const duration = (file: TestSpecification) => last(file)?.failed === true ? -1 : last(file)?.duration ?? 0
+    return sorted.sort((one, other) => watch ? duration(one) - duration(other) : rank(one) - rank(other))
   }
 }
 
@@ -44,7 +52,7 @@ export default defineConfig({
     poolOptions: { forks: { execArgv: ["--max-semi-space-size=32"] } },
     minWorkers: workers,
     maxWorkers: workers,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: Order },
     // A busy machine can be ten times slower.
     testTimeout: 60_000,
     hookTimeout: 60_000

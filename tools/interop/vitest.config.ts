@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config"
 
-const source = (name: string) => new URL(`../../packages/${name}/src`, import.meta.url).pathname
+const source = (name: string) => `${import.meta.dirname}/../../packages/${name}/src`
 
 export default defineConfig({
   test: {

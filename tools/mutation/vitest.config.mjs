@@ -19,7 +19,7 @@ export default {
     ...base.test,
     include,
     projects: undefined,
-    runner: new URL("./runner.mjs", import.meta.url).pathname,
+    runner: `${import.meta.dirname}/runner.mjs`,
     // A mutant may be in code that runs at import, so each test file imports it again.
     isolate: true,
     maxWorkers: 1,

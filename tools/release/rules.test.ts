@@ -1,12 +1,14 @@
-/** Breaks a package in each way that the rules for published packages report, and tests versions and tags. */
+/** Breaks a package in each way that the rules for published packages report. Tests versions, tags and changesets. */
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { manifestOf } from "../effect4/generate.mjs"
+import { root } from "../support/command.js"
 import {
   effect4,
+  folders,
   lineProblems,
   problemsOf,
   publications,
@@ -83,6 +85,15 @@ describe("the rules for published packages", () => {
       const [from, to] of [["2.0.0", "3.0.0"], ["1.5.0", "1.5.0"], ["0.1.0", "0.1.0"], ["10.2.1", "11.2.1"]] as const
     ) {
       assert.strictEqual(withOddMajor(text(from)), text(to))
+    }
+  })
+
+  it("want changesets of published packages, each with a kind and a text", () => {
+    for (const file of readdirSync(join(root, ".changeset")).filter((name) => name.endsWith(".md"))) {
+      const [, head = "", text = ""] = readFileSync(join(root, ".changeset", file), "utf8").split(/^---$/m)
+      const kinds = head.trim().split("\n").map((line) => /^"(.+)": (?:major|minor|patch)$/.exec(line)?.[1] ?? line)
+      assert.includeMembers([...folders.keys()], kinds, file)
+      assert.match(text, /\w/, file)
     }
   })
 

@@ -7,8 +7,7 @@ import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth
 import { TokenRequest } from "@store-api/core"
 import { Emulator, Fault, type FaultModel, Scenario } from "@store-api/emulator"
 import { failuresOf, httpReason } from "@store-api/testing/effectLine"
-import { type Canary, leaksInOutputs, secret as secretCanary } from "@store-api/testing/leaksIn"
-import { token as tokenCanary } from "@store-api/testing/leaksIn"
+import { type Canary, leaksInOutputs, secret as secretCanary, token as tokenCanary } from "@store-api/testing/leaksIn"
 import { type Output, renderDistinct, renderOuter } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Array as Arr, Effect, Exit, Layer, Metric, Option, Redacted, Schema, type Scope } from "effect"
@@ -210,6 +209,7 @@ const persistent: Readonly<Record<string, FaultModel.Script>> = {
   "token/always too large": Fault.body(" ".repeat(100_000), always),
   "token/always refused": Fault.status(401, { body: JSON.stringify({ error: "invalid_client" }), ...always }),
   "token/always rate limited": Fault.status(429, always),
+  "token/always unavailable": Fault.status(503, { headers: { "Retry-After": "31536000" }, ...always }),
   "token/always redirected": Fault.redirect(307, "elsewhere", always),
   "token/always no token": Fault.fields({ token_type: "mac" }, always),
   "token/always self-signed": Fault.tls("SelfSigned", always)
@@ -247,7 +247,7 @@ const extraScenarios: Readonly<Record<string, FaultModel.Script>> = {
 }
 
 const waitOf = (name: string): keyof typeof limits =>
-  name in persistent || (name.startsWith("api/") && !/silence|no-other-token/.test(name)) ? "long" : "short"
+  name in persistent || /^token\/40[0-5]|^api\/(?!.*silence|.*no-other-token)/.test(name) ? "long" : "short"
 
 const all: ReadonlyArray<{ readonly name: string } & Omit<Parameters<typeof take>[1], "wait">> = [
   ...Object.entries(Scenario.all).map(([name, { script, tls }]) => ({ name, script, tls })),

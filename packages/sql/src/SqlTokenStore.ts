@@ -446,6 +446,8 @@ const known: ReadonlyArray<readonly [message: RegExp, reason: string]> = [
 
 /** The driver's error in short: its code, because the rest can contain parameters. */
 const codeOf = (error: unknown): string => {
+  // A variable that the layer of the client reads is missing or invalid.
+  if (Predicate.isTagged(error, "ConfigError")) return "unusable configuration"
   const causes = causesOf(error)
   const texts = causes.map((cause) => "message" in cause ? String(cause.message) : "")
   const codes = causes.map((cause) => "code" in cause ? String(cause.code) : "")

@@ -299,11 +299,13 @@ describe("a statement that fails", () => {
     ["no response in time", { cause: new Error("Connection timed out: an-invented-host") }],
     ["no response in time", { cause: new Error("timeout exceeded: an-invented-host") }],
     ["connection closed", { cause: new Error("Connection terminated unexpectedly: an-invented-host") }],
+    ["unusable configuration", { _tag: "ConfigError", message: "Missing data at AN_INVENTED_VARIABLE: invented" }],
     ["42P01", { cause: { code: "42P01" } }]
   ])("has the reason %s, and no other part of the driver's error", function*([reason, error]) {
     const failed = Effect.fail(error)
     const client = () => playing("pg", failed, reason === "42P01" ? Effect.fail("an-invented-right") : failed, failed)
-    for (const layer of [Layer.provide(SqlTokenStore.layer(), client()), SqlTokenStore.layerLazy(client())]) {
+    const layers = [client(), Layer.effect(SqlClient.SqlClient, failed)].map((of) => SqlTokenStore.layerLazy(of))
+    for (const layer of [...layers, Layer.provide(SqlTokenStore.layer(), client())]) {
       const failed = yield* failures(yield* built(layer), reason)
       for (const failure of failed) assert.notInclude(renderings(failure), "invented")
     }
@@ -321,10 +323,8 @@ describe("SqlTokenStore.layer", () => {
     const seen = (event: string) => Effect.sync(() => events.push(event))
     const client = Layer.merge(playing("pg", Effect.succeed([])), Layer.effectDiscard(seen("built")))
     const never = Layer.effect(SqlClient.SqlClient, Effect.onInterrupt(Effect.never, () => seen("stopped")))
-    const [store] = yield* Effect.all([built(SqlTokenStore.layerLazy(client)), built(SqlTokenStore.layerLazy(never))])
-      .pipe(
-        Scope.extend(scope)
-      )
+    const stores = Effect.all([built(SqlTokenStore.layerLazy(client)), built(SqlTokenStore.layerLazy(never))])
+    const [store] = yield* Scope.extend(stores, scope)
     yield* until("it is built", Effect.sync(() => events.length === 1))
     yield* Effect.all(Effect.replicate(store.get("key"), 50), { concurrency: "unbounded" })
     yield* Scope.close(scope, Exit.void)

@@ -242,7 +242,7 @@ type Values = ReadonlyArray<string | number>
 
 type Execute = (text: string, ...values: Values) => Effect.Effect<unknown, string>
 
-/** Executes statements, outside of any transaction of the caller. Fails with a reason in one word. */
+/** Executes statements, outside of any transaction of the caller. Fails with the reason. */
 const executorOf = ({ database, sql }: Connected) => {
   // A transaction of the caller would lock the lease until it ends, and may belong to another client.
   const outside = (context: Context.Context<never>) =>

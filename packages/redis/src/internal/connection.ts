@@ -36,7 +36,7 @@ const final = new Set(
   ["ClientClosedError", "ERR", "NOAUTH", "NOPERM", "OOM", "WRONGPASS", "WRONGTYPE", "unknown name"]
 )
 
-/** Runs a command on the current client. Fails with the reason in one word. */
+/** Runs a command on the current client. Fails with the reason. */
 export type Run = <A>(command: (client: servers.Client) => Promise<A>) => Effect.Effect<A, string>
 
 /**

@@ -16,7 +16,7 @@ export type Client = RedisClientType | RedisClusterType
 export interface Servers {
   /** Whether another server takes over when one fails. A new client then looks for it. */
   readonly canFailOver: boolean
-  /** Creates a client that is not connected yet. Fails with the reason in one word. */
+  /** Creates a client that is not connected yet. Fails with the reason. */
   readonly newClient: Effect.Effect<Client, string>
 }
 

@@ -108,7 +108,7 @@ const open = Effect.map(
   (since): Live => ({ since, answered: since, client: undefined, isConnecting: true })
 )
 
-/** Connects the current client, in a fiber of its own. */
+/** Connects the current client, in its own fiber. */
 const connect = (connection: Connection) => {
   const { live: opened, newClient, whyOffline } = connection
   return Effect.gen(function*() {

@@ -129,7 +129,7 @@ const ofSentinels = (parts: Parts): Servers["newClient"] => {
         ),
       (sentinel) => Effect.sync(() => destroy(sentinel))
     )
-  // Many sentinels have no users of their own.
+  // Many sentinels don't have their own users.
   const needsUser = (reason: string) => reason === "NOAUTH" || reason === "NOPERM"
   const primary = (host: Host) => Effect.catchIf(ask(host), needsUser, () => ask(host, user))
   // In another order each time, in case one is cut off from the others.

@@ -114,7 +114,7 @@ export const explanations = {
   "const codes = causes": "the text instead of a missing code does not match either",
   "const texts = causes": "the text instead of a missing message does not match either",
   "(fiber) => Effect.onInterrupt(restore": "the fiber has a time limit of its own",
-  "if (building === fiber)": "another operation may build again before that, which costs a second client",
+  "if (building === built)": "another operation may build again before that, which costs a second client",
   "const works = { isOut: false }": "a missing isOut counts as false",
   "encode: (value) => value": "the library only decodes a response",
   "export class AccessToken ": "the identifier of the schema is not part of the API",

@@ -78,7 +78,7 @@ describe("store-api check fails at the configuration, and sends nothing,", () =>
     ...url("is not a URL", "canary", /is not a URL/),
     ...url("has a query", "https://store.example/?canary", /must not have a query/),
     ...url("has a fragment", "https://store.example/#canary", /must not have a fragment/),
-    ...url("has a user name", "https://canary@store.example", /must not hold a user name/),
+    ...url("has a user name", "https://canary@store.example", /must not contain a user name/),
     ...url("is of a foreign scheme", "ftp://store.example", /must be an https URL/),
     ...url("is of another machine, over http", "http://store.example", /--allow-insecure/),
     proxy("has no scheme", "HTTPS_PROXY", "proxy.example:3128"),

@@ -20,7 +20,7 @@ const optional = <A>(schema: Schema.Schema<A>) =>
  * An access token with the other fields of the response (the specification, "Token response"). Two tokens are equal
  * when all their fields are equal. Times are those of the wall clock.
  *
- * The constructor is public, for a `TokenSource` of your own and for tests. `value`, `acquiredAt` and `expiresAt` are
+ * The constructor is public, for your own `TokenSource` and for tests. `value`, `acquiredAt` and `expiresAt` are
  * required. It throws Effect's `ParseError` when a field has the wrong type.
  *
  * @example

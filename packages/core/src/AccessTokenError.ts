@@ -508,7 +508,7 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
   isAccessTokenError(error) ? error.retryAt : Option.none()
 
 /**
- * Returns the error with another `retryAt`, for a `TokenSource` of your own. Errors that another attempt does not fix
+ * Returns the error with another `retryAt`, for your own `TokenSource`. Errors that another attempt does not fix
  * never have a `retryAt`: `CredentialsError`, `Certificate`, `Redirect`, `Closed`, `InvalidClient` and
  * `InvalidRequest`.
  *

@@ -24,7 +24,7 @@ import type * as TokenSource from "./TokenSource.js"
 import type { TokenStore } from "./TokenStore.js"
 
 /**
- * The options without those of the token endpoint, for a `TokenSource` of your own.
+ * The options without those of the token endpoint, for your own `TokenSource`.
  *
  * @see layerFromSource
  *

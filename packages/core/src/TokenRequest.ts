@@ -93,8 +93,8 @@ export const specification: TokenRequest = {
     Effect.map(
       checked(credentials, [
         ...always,
-        [/&/, "holds &, which cannot be sent raw"],
-        [/[^\x20-\x7e]/, "holds a character beyond ASCII, which cannot be sent raw"]
+        [/&/, "contains &, which cannot be sent unencoded"],
+        [/[^\x20-\x7e]/, "contains a character beyond ASCII, which cannot be sent unencoded"]
       ]),
       ({ clientId, clientSecret }) =>
         post(`grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`)
@@ -274,5 +274,5 @@ const unusable = /[\p{Cc}\p{Cs}]/u
 /** Why no request of the library carries a value. */
 const always: ReadonlyArray<Rule> = [
   [/[\r\n]$/, "ends with a line break, which cannot be sent"],
-  [unusable, "holds a control character, which cannot be sent"]
+  [unusable, "contains a control character, which cannot be sent"]
 ]

@@ -62,7 +62,7 @@ export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<Toke
 export const make = (acquire: Service["acquire"]): Service => TokenSource.of({ acquire })
 
 /**
- * Provides a source of your own as a layer.
+ * Provides your own source as a layer.
  *
  * @example
  * ```ts

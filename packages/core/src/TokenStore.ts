@@ -89,7 +89,7 @@ export class TokenStoreError
     Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")("TokenStoreError", {
       /** The operation. */
       operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),
-      /** The cause in one word, such as `ECONNREFUSED` or `OOM`. It contains no key, entry or address. */
+      /** The cause, such as `ECONNREFUSED` or `no response in time`. It contains no key, entry or address. */
       reason: Schema.String
     })
   )
@@ -102,7 +102,7 @@ export class TokenStoreError
 
 /**
  * Receives the reason of each failed attempt of an operation, from a store that tries again. If the time limit of
- * `SharedTokenSource` then ends the operation, its warning shows the last reason. A reason is one word, as in
+ * `SharedTokenSource` then ends the operation, its warning shows the last reason. Report a reason as for
  * `TokenStoreError`.
  *
  * @example

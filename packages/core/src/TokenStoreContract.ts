@@ -29,7 +29,7 @@ export interface Rule {
   readonly rule: string
   /**
    * Fails if the store in the context does something else. Takes a few seconds at most, or longer if the store is slow,
-   * in real time, even under a test clock. Uses keys of its own, which begin with `store-api-token-v1:` and expire
+   * in real time, even under a test clock. Uses its own keys, which begin with `store-api-token-v1:` and expire
    * within a minute.
    */
   readonly check: Effect.Effect<void, TokenStoreContractError, TokenStore>

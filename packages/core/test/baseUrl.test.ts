@@ -35,7 +35,7 @@ describe("baseUrl", () => {
     ],
     ["must be an https URL", ["ftp://canary.shop.example", "file:///canary", "javascript:canary", "canary:8080"]],
     [
-      "must not hold a user name or password",
+      "must not contain a user name or password",
       ["canary@", ":canary@", "user:canary@"].map((user) => `https://${user}auth.shop.example`)
     ],
     ["must not have a query", ["/?key=canary", "/?", "/canary?"].map((end) => `https://canary.shop.example${end}`)],

@@ -31,7 +31,7 @@ export interface HttpOptions {
 }
 
 /**
- * The options for a `TokenSource` of your own: `apiUrl` is required.
+ * The options for your own `TokenSource`: `apiUrl` is required.
  *
  * @see layerFromSource
  *

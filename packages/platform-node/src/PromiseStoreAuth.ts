@@ -84,7 +84,10 @@ export interface ConfiguredOptions
  * @category models
  */
 export interface SharedOptions extends StoreAuth.Sharing {
-  /** The layer of the store, such as `RedisTokenStore.layerConfig()`. It is built at the first call. */
+  /**
+   * The layer of the store, such as `RedisTokenStore.layerConfig()`. It is built once, at the first call. If that
+   * fails, every call rejects with its error.
+   */
   readonly store: Layer.Layer<TokenStore, unknown>
 }
 

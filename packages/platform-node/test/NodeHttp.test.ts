@@ -25,7 +25,7 @@ describe("options that cannot be used", () => {
 
   const wholeNumber = "must be a whole number from 1"
   const proxyReason = "must be an http:// or https:// URL, a user name and password in it percent-encoded"
-  const caReason = "must hold certificates in PEM"
+  const caReason = "must contain certificates in PEM"
   const proxies = [`ftp://user:${password}`, `socks5://user:${password}`, `ws://user:${password}`]
     .concat(`http://user:${password}%zz`).map((start) => `${start}@proxy.example`)
   const bytes = new TextEncoder().encode("to-keep")

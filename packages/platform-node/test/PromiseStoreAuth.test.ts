@@ -95,7 +95,7 @@ const rig = Effect.gen(function*() {
 const made = (make: () => PromiseStoreAuth.PromiseStoreAuth) =>
   Effect.acquireRelease(Effect.sync(make), (store) => Effect.promise(() => store.dispose()))
 
-/** The functions, with a token endpoint of their own. */
+/** The functions, with their own token endpoint. */
 const make = (
   url: string,
   options: Partial<NodeStoreAuth.SecretOptions> = {},

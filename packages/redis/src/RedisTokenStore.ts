@@ -178,7 +178,7 @@ const removeIfSame = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis
 const extendIfSame =
   "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
 
-/** Runs a command. Fails with the reason in one word. */
+/** Runs a command. Fails with the reason. */
 type Run = <A>(command: (client: Commands) => Promise<A>) => Effect.Effect<A, string>
 
 const storeOf = (run: Run, prefix = ""): Service => {

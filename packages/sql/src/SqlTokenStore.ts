@@ -242,7 +242,7 @@ type Values = ReadonlyArray<string | number>
 
 type Execute = (text: string, ...values: Values) => Effect.Effect<unknown, string>
 
-/** Executes statements, outside of any transaction of the caller. Fails with a reason in one word. */
+/** Executes statements, outside of any transaction of the caller. Fails with the reason. */
 const executorOf = ({ database, sql }: Connected) => {
   // A transaction of the caller would lock the lease until it ends, and may belong to another client.
   const outside = (context: Context.Context<never>) =>
@@ -446,6 +446,8 @@ const known: ReadonlyArray<readonly [message: RegExp, reason: string]> = [
 
 /** The driver's error in short: its code, because the rest can contain parameters. */
 const codeOf = (error: unknown): string => {
+  // A variable that the layer of the client reads is missing or invalid.
+  if (Predicate.isTagged(error, "ConfigError")) return "unusable configuration"
   const causes = causesOf(error)
   const texts = causes.map((cause) => "message" in cause ? String(cause.message) : "")
   const codes = causes.map((cause) => "code" in cause ? String(cause.code) : "")

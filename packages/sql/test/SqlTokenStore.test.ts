@@ -58,11 +58,8 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
 
   test.live("no statement takes part in a transaction of the caller, on its database or another one", function*() {
     const [{ url }, elsewhere] = yield* Effect.all([running, database("sqlite")])
-    const [other, [mine, own], [, foreign]] = yield* Effect.all([
-      lazily(url),
-      withClient(url),
-      withClient(elsewhere.url)
-    ])
+    const [other, [mine, own]] = yield* Effect.all([lazily(url), withClient(url)])
+    const [, foreign] = yield* withClient(elsewhere.url)
     // A client of SQLite has one connection, for which a statement outside of its transaction would wait.
     for (const sql of kind === "sqlite" ? [foreign] : [own, foreign]) {
       const key = `transaction:${sql === own}`
@@ -166,7 +163,6 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
     assert.notInclude(text, "a-traced")
   })
 
-  // The client of SQLite has one connection.
   if (kind !== "sqlite") {
     test.live("the layer closes while the database does not respond, and its client is still connecting", function*() {
       const { pause, resume, url } = yield* running
@@ -226,11 +222,9 @@ describe("SQLite", () => {
       yield* sql.unsafe("PRAGMA busy_timeout = 1000")
       yield* Effect.all([own.put("key", "entry", "1 minute"), given.put("key", "entry", "1 minute")])
       const begun = yield* Deferred.make<void>()
-      const writing = writer.unsafe("UPDATE store_api_tokens SET value = value").pipe(
-        Effect.zipRight(Deferred.succeed(begun, undefined)),
-        Effect.zipRight(Effect.sleep("2 seconds"))
-      )
-      yield* Effect.fork(writer.withTransaction(writing))
+      const write = writer.unsafe("UPDATE store_api_tokens SET value = value")
+      const begin = Effect.zipRight(write, Deferred.succeed(begun, undefined))
+      yield* Effect.fork(writer.withTransaction(Effect.zipRight(begin, Effect.sleep("2 seconds"))))
       yield* Deferred.await(begun)
       const stop = yield* longestStop((client === "own" ? own : given).put("key", "another", "1 minute"))
       // The default of SQLite is one stop of 5 seconds.
@@ -240,12 +234,17 @@ describe("SQLite", () => {
     }
   )
 
-  test.live("the folder of the file is missing: operations fail until it exists", function*() {
+  test.live("the folder of the file is missing: operations fail until it exists, and no build is a part of one", function*() {
     const { url } = yield* database("sqlite")
-    const store = yield* lazily(url.replace("tokens.sqlite", "new/tokens.sqlite"))
-    for (const _ of [1, 2]) assert.match((yield* Effect.flip(store.get("key"))).reason, /^[A-Z_]+$|^unknown$/)
+    const spans: Array<Option.Option<unknown>> = []
+    const note = Layer.effectDiscard(Effect.map(Effect.option(Effect.currentSpan), (span) => spans.push(span)))
+    const client = Layer.provide(clientAt(url.replace("tokens.sqlite", "new/tokens.sqlite")), note)
+    const store = yield* built(SqlTokenStore.layerLazy(client))
+    const failing = Effect.withSpan(Effect.flip(store.get("key")), "operation")
+    for (const _ of [1, 2]) assert.match((yield* failing).reason, /^[A-Z_]+$|^unknown$/)
     mkdirSync(dirname(url.slice("sqlite:".length)) + "/new")
-    yield* works(store)
+    yield* Effect.withSpan(works(store), "operation")
+    deepStrictEqual(new Set(spans.map(Option.isNone)), new Set([true]))
   })
 })
 
@@ -299,11 +298,13 @@ describe("a statement that fails", () => {
     ["no response in time", { cause: new Error("Connection timed out: an-invented-host") }],
     ["no response in time", { cause: new Error("timeout exceeded: an-invented-host") }],
     ["connection closed", { cause: new Error("Connection terminated unexpectedly: an-invented-host") }],
+    ["unusable configuration", { _tag: "ConfigError", message: "Missing data at AN_INVENTED_VARIABLE: invented" }],
     ["42P01", { cause: { code: "42P01" } }]
   ])("has the reason %s, and no other part of the driver's error", function*([reason, error]) {
     const failed = Effect.fail(error)
     const client = () => playing("pg", failed, reason === "42P01" ? Effect.fail("an-invented-right") : failed, failed)
-    for (const layer of [Layer.provide(SqlTokenStore.layer(), client()), SqlTokenStore.layerLazy(client())]) {
+    const layers = [client(), Layer.effect(SqlClient.SqlClient, failed)].map((of) => SqlTokenStore.layerLazy(of))
+    for (const layer of [...layers, Layer.provide(SqlTokenStore.layer(), client())]) {
       const failed = yield* failures(yield* built(layer), reason)
       for (const failure of failed) assert.notInclude(renderings(failure), "invented")
     }
@@ -319,17 +320,16 @@ describe("SqlTokenStore.layer", () => {
     const scope = yield* Scope.make()
     const events: Array<string> = []
     const seen = (event: string) => Effect.sync(() => events.push(event))
-    const client = Layer.merge(playing("pg", Effect.succeed([])), Layer.effectDiscard(seen("built")))
+    const using = Layer.scopedDiscard(Effect.acquireRelease(seen("built"), () => seen("closed")))
+    const client = Layer.merge(playing("pg", Effect.succeed([])), using)
     const never = Layer.effect(SqlClient.SqlClient, Effect.onInterrupt(Effect.never, () => seen("stopped")))
-    const [store] = yield* Effect.all([built(SqlTokenStore.layerLazy(client)), built(SqlTokenStore.layerLazy(never))])
-      .pipe(
-        Scope.extend(scope)
-      )
+    const stores = Effect.all([built(SqlTokenStore.layerLazy(client)), built(SqlTokenStore.layerLazy(never))])
+    const [store] = yield* Scope.extend(stores, scope)
     yield* until("it is built", Effect.sync(() => events.length === 1))
     yield* Effect.all(Effect.replicate(store.get("key"), 50), { concurrency: "unbounded" })
     yield* Scope.close(scope, Exit.void)
-    yield* until("it stops", Effect.sync(() => events.length === 2))
-    deepStrictEqual(events, ["built", "stopped"])
+    yield* until("both have ended", Effect.sync(() => events.length === 3))
+    deepStrictEqual(events.sort(), ["built", "closed", "stopped"])
   })
 
   test.live("creates the table of SQLite once, with a busy timeout only for its own client", function*() {

@@ -217,6 +217,6 @@ export const shared = <A>(resource: Effect.Effect<A, never, Scope.Scope>): Effec
   const acquired = Effect.runSync(Effect.cached(Scope.extend(resource, scope)))
   beforeAll(() => Effect.runPromise(Effect.asVoid(acquired)), 60_000)
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)), 60_000)
-  // In a fiber of its own: the cached effect would also set the clock with which it ran first.
+  // In its own fiber, because the cached effect would also set the clock with which it ran first.
   return Effect.promise(() => Effect.runPromise(acquired))
 }

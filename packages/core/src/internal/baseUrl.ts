@@ -19,7 +19,7 @@ export const baseUrl = (
   if (!URL.canParse(text)) return fail("is not a URL that starts with https://")
   const url = new URL(text)
   if (!/^https?:$/.test(url.protocol)) return fail("must be an https URL")
-  if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")
+  if (url.username !== "" || url.password !== "") return fail("must not contain a user name or password")
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
   return url.protocol === "https:" || allowInsecure === true || isLoopback(url)

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 
 /**
- * Runs an effect in a fiber of its own, and waits for it until a time limit, which holds for an uninterruptible effect
+ * Runs an effect in its own fiber, and waits for it until a time limit, which holds for an uninterruptible effect
  * too. An interruption of the caller ends the effect, but only where the caller itself is interruptible: Effect
  * interrupts the children of a race or a timeout even if their parent is in an uninterruptible region.
  */

@@ -44,11 +44,11 @@ const controls = ["\n", "\0", "\t", "\x1f", "\x7f", "\u0085", "\ud800", "\udc00"
 const unsendable = [
   ...[specification, clientSecretPost(), clientSecretBasic()].flatMap((request) => [
     { request, value: "invented-canary\n", reason: /^ends with a line break/ },
-    ...controls.map((control) => ({ request, value: `invented${control}canary`, reason: /^holds a control character/ }))
+    ...controls.map((control) => ({ request, value: `invented${control}canary`, reason: /^contains a control char/ }))
   ]),
-  { request: specification, value: "invented&canary", reason: /^holds &/ },
+  { request: specification, value: "invented&canary", reason: /^contains &/ },
   ...["\u00e9", "\u79d8", "\u{1f600}", "\ufeff"].map((letter) => (
-    { request: specification, value: `invented${letter}canary`, reason: /^holds a character beyond ASCII/ }
+    { request: specification, value: `invented${letter}canary`, reason: /^contains a character beyond ASCII/ }
   ))
 ]
 

@@ -138,7 +138,7 @@ const check = (steps: ReadonlyArray<Step>) =>
     let inFlight = 0
     let requests = 0
     let refreshing = false
-    // A caller of refresh that has waited for a renewal may start an acquisition of its own.
+    // A caller of refresh that has waited for a renewal may start its own acquisition.
     let waitingRefreshes = 0
     let ended: Ended = {
       ...{ at: -Infinity, wall: -Infinity, renewal: false },

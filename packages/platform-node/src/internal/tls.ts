@@ -63,7 +63,7 @@ const extraCertificates = Effect.option(
 
 /** Parses each certificate, because Node ignores a text without any. */
 const certificates = (ca: NonNullable<Options["ca"]>): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {
-  const reason = "must hold certificates in PEM"
+  const reason = "must contain certificates in PEM"
   return Effect.forEach(
     typeof ca === "string" || ca instanceof Uint8Array ? [ca] : ca,
     (source) =>

@@ -36,7 +36,7 @@ const final = new Set(
   ["ClientClosedError", "ERR", "NOAUTH", "NOPERM", "OOM", "WRONGPASS", "WRONGTYPE", "unknown name"]
 )
 
-/** Runs a command on the current client. Fails with the reason in one word. */
+/** Runs a command on the current client. Fails with the reason. */
 export type Run = <A>(command: (client: servers.Client) => Promise<A>) => Effect.Effect<A, string>
 
 /**
@@ -108,7 +108,7 @@ const open = Effect.map(
   (since): Live => ({ since, answered: since, client: undefined, isConnecting: true })
 )
 
-/** Connects the current client, in a fiber of its own. */
+/** Connects the current client, in its own fiber. */
 const connect = (connection: Connection) => {
   const { live: opened, newClient, whyOffline } = connection
   return Effect.gen(function*() {

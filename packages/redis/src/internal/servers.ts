@@ -16,7 +16,7 @@ export type Client = RedisClientType | RedisClusterType
 export interface Servers {
   /** Whether another server takes over when one fails. A new client then looks for it. */
   readonly canFailOver: boolean
-  /** Creates a client that is not connected yet. Fails with the reason in one word. */
+  /** Creates a client that is not connected yet. Fails with the reason. */
   readonly newClient: Effect.Effect<Client, string>
 }
 
@@ -129,7 +129,7 @@ const ofSentinels = (parts: Parts): Servers["newClient"] => {
         ),
       (sentinel) => Effect.sync(() => destroy(sentinel))
     )
-  // Many sentinels have no users of their own.
+  // Many sentinels don't have their own users.
   const needsUser = (reason: string) => reason === "NOAUTH" || reason === "NOPERM"
   const primary = (host: Host) => Effect.catchIf(ask(host), needsUser, () => ask(host, user))
   // In another order each time, in case one is cut off from the others.

@@ -26,7 +26,7 @@ export const make = (options: {
       (origin) => baseUrl("trustedOrigins", origin, allowInsecure)
     )
     if (others.some(({ pathname }) => pathname !== "/")) {
-      return yield* unusable("trustedOrigins", "must hold origins, without a path")
+      return yield* unusable("trustedOrigins", "must contain origins, without a path")
     }
     const origins = [api, ...others].map(({ origin }) => origin)
     return {

@@ -1,4 +1,4 @@
-/** Runs acquisitions, each in fibers of its own, so that no caller affects them. */
+/** Runs acquisitions, each in its own fibers, so that no caller affects them. */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

@@ -277,7 +277,7 @@ describe("store-api profile", () => {
     const emulator = yield* Emulator.make({ clients: [{ clientId: "me", clientSecret: Redacted.make(secret) }] })
     const owner = { ...user, secrets: Effect.succeed([secret]) }
     const saved =
-      /^store-api: The profile mine is saved in .*mine\.env: (--[\w-]+; ){2}--secret-file from standard input\. The service issued a token\. It is the default\.\n$/
+      /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input\. The service issued a token\. It is the default\.\n$/
     const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
     yield* refuses(owner, line, 0, saved, `${secret}\n`)
     yield* prints(owner, "token")

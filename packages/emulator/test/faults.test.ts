@@ -4,7 +4,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Chunk, Clock, Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
-import { askToken, callApi, failing, getToken, json, receive, send, tokenPath, until } from "./utils.js"
+import { askToken, callApi, failing, getToken, json, receive, tokenPath, until } from "./utils.js"
 
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
   Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
@@ -160,26 +160,16 @@ describe("a delay", () => {
 })
 
 describe("a hanging request", () => {
-  test.live("never gets a response, and ends when the client disconnects", function*() {
-    const { connections, requests, url } = yield* failing(Fault.hang())
+  test.live("never gets a response, also if the script is cleared, and ends when the client disconnects", function*() {
+    const { clearFaults, connections, pendingFaults, requests, url } = yield* failing(Fault.hang())
     const hanging = yield* Effect.fork(askToken(url))
-    yield* until(Effect.map(requests, ({ length }) => length === 1))
+    yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
+    yield* clearFaults
     yield* Effect.sleep("200 millis")
     assert.isNull(hanging.unsafePoll())
     yield* Fiber.interrupt(hanging)
     yield* until(Effect.map(connections, (open) => open === 0))
     const [recorded] = yield* requests
     deepStrictEqual([recorded?.status, (yield* askToken(url)).status], [Option.none(), 200])
-  })
-
-  test.live("continues when the script is cleared", function*() {
-    const { clearFaults, fail, pendingFaults, url } = yield* Emulator.make()
-    yield* fail(Fault.hang({ on: "api" }))
-    const calling = yield* Effect.fork(send(url, { path: "/" }))
-    yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
-    yield* clearFaults
-    yield* Effect.sleep("50 millis")
-    assert.isNull(calling.unsafePoll())
-    yield* Fiber.interrupt(calling)
   })
 })

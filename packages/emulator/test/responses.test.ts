@@ -24,9 +24,7 @@ const requestOnSocket = (url: string, isSilent: (text: string) => Effect.Effect<
     )
     let text = ""
     const ended = Effect.async<End>((resume) => {
-      socket.on("data", (chunk: Buffer) => {
-        text += chunk.toString("latin1")
-      })
+      socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")))
       socket.on("error", () => resume(Effect.succeed("Reset")))
       socket.on("end", () => resume(Effect.succeed("Close")))
       socket.write(

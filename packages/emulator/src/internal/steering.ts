@@ -166,8 +166,8 @@ const events = (outgoing: ServerResponse, state: Effect.Effect<string>) => {
   let sent = ""
   outgoing.writeHead(200, { ...headers, "content-type": "text/event-stream" })
   const send = Effect.map(state, (current) => {
-    if (current !== sent) outgoing.write(`data: ${current}\n\n`)
-    sent = current
+    // A client that reads slowly misses states, which would otherwise use more and more memory.
+    if (current !== sent && !outgoing.writableNeedDrain) outgoing.write(`data: ${sent = current}\n\n`)
   })
   return Effect.forever(Effect.zipRight(send, Effect.sleep("100 millis")))
 }

@@ -210,6 +210,8 @@ describe("store-api-emulator", () => {
     deepStrictEqual([removed.status, removed.headers["x-mine"], removed.text], [204, "1", ""])
     deepStrictEqual(json(yield* callApi(url, token, { path: "/orders/7" }))["path"], "/orders/7")
     assert.strictEqual((yield* send(url, { path: "/orders" })).status, 401)
+    writeFileSync(file, `[{"path":"orders"}]`)
+    assert.match(yield* fails(["--responses", file]), /^--responses\[0\][.]path must be like /)
   })
 
   test.live("--state keeps tokens for the next start, and only for this user", function*() {

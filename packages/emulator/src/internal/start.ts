@@ -52,7 +52,7 @@ export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
     Effect.scoped,
     Effect.provide(NodeFileSystem.layer),
     Effect.mapError(({ option, problem, reason }) =>
-      unusable(names[option] ?? option.replace(/^responses.*/, "--responses"), problem, reason)
+      unusable(names[option] ?? option.replace(/^responses/, "--responses"), problem, reason)
     )
   )
 

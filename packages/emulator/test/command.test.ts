@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { parseEnv } from "node:util"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, Scenario } from "@store-api/emulator"
 import { newFolder } from "@store-api/testing/loopback"
@@ -153,6 +153,14 @@ describe("store-api-emulator", () => {
     assert.match(yield* next, /^[\d:]{8} ← 2 GET \/orders 401 in \d+ ms: Send Authorization: Bearer /)
     socket.destroy()
     assert.match(yield* next, /← 1 POST \/v1\/oauth\/accesstoken no response after \d+ ms: fault token\/silence$/)
+  })
+
+  test("prints the time of this machine's zone, as the page does", function*() {
+    vi.stubEnv("TZ", "Asia/Tokyo")
+    yield* Effect.addFinalizer(() => Effect.sync(() => vi.unstubAllEnvs()))
+    const { next, url } = yield* start([])
+    yield* send(url, { path: "/orders" })
+    assert.strictEqual(yield* next, "09:00:00 → 1 GET /orders")
   })
 
   test.live.each(

@@ -108,7 +108,8 @@ const actions = {
 
 const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name)
 
-const time = (at: DateTime.Utc) => DateTime.formatIso(at).slice(11, 19)
+/** In the time zone of this machine, as on the page. */
+const time = (at: DateTime.Utc) => DateTime.toDateUtc(at).toTimeString().slice(0, 8)
 
 const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
   const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"

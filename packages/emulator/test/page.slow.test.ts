@@ -267,7 +267,7 @@ describe("the requests by which the page steers", () => {
     let text = ""
     socket.on("data", (chunk: Buffer) => (text += chunk.toString()))
     yield* until(Effect.sync(() => text.includes("{\"id\":210,")))
-    assert.isBelow(text.match(/^data: /gm)?.length ?? 11, 7)
+    assert.isBelow(text.match(/^data: /gm)?.length ?? 11, 10)
   })
 
   test.live("reach an emulator whose connections fail or use TLS, and meet no fault", function*() {

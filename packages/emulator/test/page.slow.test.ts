@@ -258,7 +258,7 @@ describe("the requests by which the page steers", () => {
     assert.strictEqual((yield* steer((yield* Emulator.make()).url, "fail", { argument: "api/403" })).status, 401)
   })
 
-  test.live("keep no states for a client that does not read them", function*() {
+  test.live("keep no states for a client that does not read them, and show it the last 200 requests", function*() {
     const { url } = yield* Emulator.make({ steering: true })
     yield* Effect.all(Effect.replicate(send(url, { path: `/${"x".repeat(15_000)}` }), 200), { concurrency: 8 })
     const socket = yield* connect(url)
@@ -268,6 +268,7 @@ describe("the requests by which the page steers", () => {
     socket.on("data", (chunk: Buffer) => (text += chunk.toString()))
     yield* until(Effect.sync(() => text.includes("{\"id\":210,")))
     assert.isBelow(text.match(/^data: /gm)?.length ?? 11, 10)
+    assert.match(text.slice(text.lastIndexOf("data: ")), /"requests":\[\{"id":11,/)
   })
 
   test.live("reach an emulator whose connections fail or use TLS, and meet no fault", function*() {

@@ -150,7 +150,7 @@ const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
 
 const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(DateTime.distanceDuration(from, to))
 
-/** The state for the page. `times` is null for a fault that applies to all requests. */
+/** The state for the page, with the last requests. `times` is null for a fault that applies to all requests. */
 const stateOf = ({ faults, log, tokens }: Parts) =>
   Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
     JSON.stringify({
@@ -158,7 +158,7 @@ const stateOf = ({ faults, log, tokens }: Parts) =>
         ...token,
         revokedAt: Option.getOrNull(revokedAt)
       })),
-      requests: requests.map(shown),
+      requests: requests.slice(-200).map(shown),
       faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
     }))
 

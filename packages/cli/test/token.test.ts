@@ -210,9 +210,12 @@ const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
     ({ clearFaults }) => clearFaults,
     [18, "token 1", 6]
   ],
-  "a cooldown follows an outage, with the attempts of one run": [
-    plays(Fault.status(503, forever)),
-    ...failing(5, [0, 6], [0.5, 6])
+  "a cooldown follows an outage": [plays(Fault.status(503, forever)), ...failing(5, [0, 6], [0.5, 6])],
+  "a cooldown is the shortest again after a forced refresh": [
+    plays(Fault.body("{}", forever)),
+    ...failing(4, [0, 1], [1.2, 2]),
+    [1.3, "code 4", 3, "--force-refresh"],
+    ...failing(4, [2.2, 3], [2.4, 4])
   ],
   "a cooldown doubles up to a minute after refusals": [
     plays(Fault.status(401, { headers: { "WWW-Authenticate": "Bearer" }, ...forever })),

@@ -1,8 +1,6 @@
 /**
  * `npm run effect4`: generates and compiles the packages of the Effect 4 line, and runs their tests on Effect 4.
  *
- *   node tools/effect4/run.mjs [--quick] [--out FOLDER [--test]] [--newest] [TESTS…]
- *
  * `--out` packs them into FOLDER and ends there. With `--test` it also runs the tests, installs the tarballs of both
  * lines and runs programs with them. TESTS are parts of the paths of test files; the default is all. `--quick` leaves
  * out all but one server of the interoperability suite. `--newest` first installs the newest minor of Effect 4 instead
@@ -13,10 +11,10 @@ import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, delimiter, dirname, join, resolve } from "node:path"
-import { parseArgs } from "node:util"
-import { build, install, pnpm, root } from "../workspace/workspace.mjs"
+import { build, install, parsed, pnpm, root } from "../workspace/workspace.mjs"
 
-const { positionals, values: { newest, out, quick, test: tested } } = parseArgs({
+const usage = "npm run effect4 -- [--quick] [--out FOLDER [--test]] [--newest] [TESTS…]"
+const { positionals, values: { newest, out, quick, test: tested } } = parsed(usage, {
   allowPositionals: true,
   options: {
     newest: { type: "boolean", default: false },

@@ -1,18 +1,11 @@
-/**
- * `npm run packages`: builds, packs and checks every published package.
- *
- *   node tools/release/pack.mjs [--out FOLDER]
- *
- * With `--out` the tarballs stay there.
- */
+/** `npm run packages`: builds, packs and checks every published package. With `--out` the tarballs stay there. */
 import "../workspace/require-node.mjs"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
-import { build, install } from "../workspace/workspace.mjs"
+import { build, install, parsed } from "../workspace/workspace.mjs"
 
-const { values: { out } } = parseArgs({ options: { out: { type: "string" } } })
+const { values: { out } } = parsed("npm run packages -- [--out FOLDER]", { options: { out: { type: "string" } } })
 
 install()
 build()

@@ -7,10 +7,9 @@ import { spawnSync } from "node:child_process"
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
-import { build, install, root } from "../workspace/workspace.mjs"
+import { build, install, parsed, root } from "../workspace/workspace.mjs"
 
-const { values } = parseArgs({
+const { values } = parsed("npm run release -- [--dry-run] [--registry URL]", {
   options: { "dry-run": { type: "boolean", default: false }, registry: { type: "string" } }
 })
 const dry = values["dry-run"]

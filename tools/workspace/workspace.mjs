@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -36,6 +37,20 @@ export const takesOnly = (...known) => {
   const choice = known.length > 0 ? `Available: ${known.join(", ")}` : "This command takes no arguments"
   process.stderr.write(`Unknown argument: ${unknown.join(", ")}. ${choice}.\n`)
   process.exit(1)
+}
+
+/** Parses the arguments of a command. Exits with its usage if one of them is `--help` or unknown. */
+export const parsed = (usage, config) => {
+  let code = 0
+  try {
+    const parsed = parseArgs({ ...config, options: { ...config.options, help: { type: "boolean" } } })
+    if (!parsed.values.help) return parsed
+  } catch ({ message }) {
+    process.stderr.write(`${message}\n`)
+    code = 1
+  }
+  process[code === 0 ? "stdout" : "stderr"].write(`Usage: ${usage}\n`)
+  process.exit(code)
 }
 
 /** Runs a tool of the workspace, such as `tsc` or `vitest`. */

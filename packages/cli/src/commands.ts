@@ -50,16 +50,18 @@ const runEmulator = ({ flags, run }: EmulatorCommand.Command, given: Given, argu
   Effect.gen(function*() {
     const console = yield* Effect.console
     const { pathOf } = yield* Host
-    const toHost = { ...console, log: (text: unknown) => Effect.ignore(output.line(String(text))) }
+    let written: Effect.Effect<void, Fault> = Effect.void
+    const log = (text: unknown) => Effect.map(Effect.exit(output.line(String(text))), (exit) => void (written = exit))
     const values = Object.entries(given).map(([name, value]) =>
       [name, flags[name]?.value === "FILE" && typeof value === "string" ? pathOf(value) : value] as const
     )
     yield* run(Object.fromEntries(values), argument).pipe(
-      Effect.withConsole(toHost),
+      Effect.withConsole({ ...console, log }),
       Effect.mapError(({ message, option, reason }) =>
         reason === "InvalidOption" && !option.startsWith("STORE_API") ? usage(message) : configuration(message)
       )
     )
+    yield* written
   })
 
 export const commands: Readonly<Record<string, Command>> = {

@@ -38,12 +38,12 @@ export const visible = (text: string): string =>
     return code < 0x80 ? `^${String.fromCharCode(code ^ 0x40)}` : `<U+${code.toString(16).padStart(4, "0")}>`
   })
 
-/** On a terminal, "after 2026-11-26T12:00:00Z" becomes a time from now, such as "in 3 s". */
+/** On a terminal, "after 2026-11-26T12:00:00Z" becomes a time from now, such as "in 3 s", which is not too early. */
 export const forPerson = (out: Out, text: string): Effect.Effect<string> =>
-  Effect.zipWith(Host, Clock.currentTimeMillis, ({ process }, now) =>
-    process[out].isTTY === true
-      ? text.replace(/\bafter (\d{4}-\d\d-\d\dT[\d:.]+Z)/g, (_, at: string) => `in ${inWords(Date.parse(at) - now)}`)
-      : text)
+  Effect.zipWith(Host, Clock.currentTimeMillis, ({ process }, now) => {
+    const relative = (_: string, at: string) => `in ${inWords(Date.parse(at) - now + 999)}`
+    return process[out].isTTY === true ? text.replace(/\bafter (\d{4}-\d\d-\d\dT[\d:.]+Z)/g, relative) : text
+  })
 
 /** A duration by its two largest units. */
 export const inWords = (millis: number): string => {

@@ -191,7 +191,7 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: 
         return outcome.right
       }
       const from = yield* Clock.currentTimeMillis
-      const pause = last === undefined ? 1000 : Math.min(2 * last.pause, longestPause)
+      const pause = last === undefined || force ? 1000 : Math.min(2 * last.pause, longestPause)
       const cooldown = { from, pause, error: Either.getLeft(outcome) }
       yield* put(cooldown)
       return yield* Either.mapLeft(outcome, (error) => withRetryAt(error, Option.some(at(cooldown))))

@@ -35,7 +35,7 @@ export const read = (
       const { flag, variable } = sources[option]
       const name = `--${flag}`
       const value = given[flag]
-      const found = value === undefined ? known.find(variable) : { name, value, origin: name, isImplicit: false }
+      const found = value === undefined ? known.find(variable) : { name, value, origin: "the flags", isImplicit: false }
       if (found !== undefined || !mayAsk || prompt === "") return Effect.succeed(found)
       return Effect.map(ask(`${prompt}: `, { isOptional }), (value): Found | undefined =>
         value === "" ? undefined : { name, value, origin: "the prompt", isImplicit: false })
@@ -88,10 +88,9 @@ export const read = (
 const originsOf = (found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefined>): string => {
   const given = found.filter((one) => one !== undefined)
   const origins = [...new Set(given.map(({ origin }) => origin))]
-  const [first = ""] = origins
-  return origins.length < 2 ? `all from ${first}` : origins.map((origin) => {
-    const names = given.filter((one) => one.origin === origin && one.name !== origin).map(({ name }) => name)
-    return names.length === 0 ? origin : `${listed(names)} from ${origin}`
+  return origins.length < 2 ? `all from ${origins.join()}` : origins.map((origin) => {
+    const names = given.filter((one) => one.origin === origin).map(({ name }) => name)
+    return `${listed(names).replace("--secret-file", "the secret")} from ${origin}`
   }).join("; ")
 }
 

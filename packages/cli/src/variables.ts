@@ -102,11 +102,11 @@ const folder: Effect.Effect<string> = Effect.map(Host, (host) => {
   return join(base !== undefined && isAbsolute(base) ? base : home(), "store-api")
 })
 
-/** The file of a profile. `by`: the flag, the variable or the argument that names it. */
+/** The file of a profile. `by`: what names it. A wrong name in a flag or an argument is a wrong command line. */
 export const fileOf = (name: string, by: string): Effect.Effect<string, Fault> =>
   isName(name)
     ? Effect.map(folder, (folder) => join(folder, `${name}${extension}`))
-    : (by === "STORE_API_PROFILE" ? configuration : usage)(
+    : (/^(--|The name)/.test(by) ? usage : configuration)(
       `${by} must consist of letters, digits, "-", "_" and ".", and not start with a ".".`
     )
 

@@ -91,10 +91,12 @@ describe("store-api call", () => {
     ...["{", "  \"id\": 12345678901234567890,", "  \"price\": 1.50,", "  \"text\": \"a, {\\\"b\\\"}: [c]\","],
     ...["  \"empty\": [],", "  \"items\": [", "    {", "      \"n\": null", "    },", "    2", "  ]", "}", ""]
   ]
+  const long = JSON.stringify(["x".repeat(2e7)])
   const refusal = "store-api: The body is not text, and a terminal cannot show it. Use --output FILE, or a pipe."
 
   test.live.each<[what: string, type: string, body: string | Buffer, screen: string, code?: number]>([
     ["JSON is indented without a change of its values", "application/problem+json", object, indented.join("\r\n")],
+    ["JSON of 20 MB is not indented", "application/json", long, `${long}\r\n`],
     ["the last line is ended", "text/plain", "plain", "plain\r\n"],
     ["controls are shown", "", "\u001b]0;t\u0007\r\n\u009b2J\u202e", "^[]0;t^G\r\n<U+009b>2J<U+202e>\r\n"],
     ["so they are in JSON", "application/json", "[\"\u001b[2J\u202e\"]", "[\"^[[2J<U+202e>\"]\r\n"],

@@ -43,7 +43,7 @@ describe("store-api check", () => {
     const [configuration] = yield* fails(user, ["--auth-url", `${nobody}/`], expected)
     assert.strictEqual(
       configuration?.said,
-      "--auth-url; STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET from the environment; " +
+      "--auth-url from the flags; STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET from the environment; " +
         `POST ${nobody}/v1/oauth/accesstoken`
     )
     const typed = { typed: `${demoSecret}\r`, columns: 300 }

@@ -66,12 +66,10 @@ describe("pipes", () => {
   })
 
   test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 8", function*() {
-    const full = yield* runWith(yield* newUser({}), ["completion", "fish"], [
-      "ignore",
-      openSync("/dev/full", "w"),
-      "pipe"
-    ])
-    deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"])
+    for (const line of ["completion fish", "emulator --list"]) {
+      const full = yield* runWith(yield* newUser({}), line.split(" "), ["ignore", openSync("/dev/full", "w"), "pipe"])
+      deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"], line)
+    }
   })
 
   test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
@@ -137,21 +135,20 @@ describe("store-api run", () => {
   )
 
   test.live("ends with code 127 if the program cannot be started", function*() {
-    const outcome = yield* runProcess((yield* started).user, ["run", "--", "./nothing"])
-    deepStrictEqual(outcome, { code: 127, stdout: "", stderr: "store-api: Cannot run ./nothing (ENOENT).\n" })
+    for (const [program, why] of [["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const) {
+      const outcome = yield* runProcess((yield* started).user, ["run", "--", program])
+      deepStrictEqual(outcome, { code: 127, stdout: "", stderr: `store-api: Cannot run ${program} (${why}).\n` })
+    }
   })
 
-  test.live.each(["SIGINT", "SIGTERM"] as const)(
-    "passes %s on, and the program decides when it ends",
-    function*(signal) {
-      const { user } = yield* started
-      const script = `trap 'echo ${signal}; exit 7' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`
-      const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
-      assert.isTrue(yield* running.shows(/ready/))
-      running.child.kill(signal)
-      deepStrictEqual(yield* running.end, { code: 7, stdout: `ready\n${signal}\n`, stderr: "" })
-    }
-  )
+  test.live.each(["SIGINT", "SIGTERM"] as const)("passes %s on; the program decides when it ends", function*(signal) {
+    const { user } = yield* started
+    const script = `trap 'echo ${signal}; exit 7' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`
+    const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
+    assert.isTrue(yield* running.shows(/ready/))
+    running.child.kill(signal)
+    deepStrictEqual(yield* running.end, { code: 7, stdout: `ready\n${signal}\n`, stderr: "" })
+  })
 })
 
 describe("NODE_EXTRA_CA_CERTS", () => {

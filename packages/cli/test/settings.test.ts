@@ -258,13 +258,15 @@ describe("a profile", () => {
   })
 
   test.live("has a name that leads nowhere else", function*() {
-    const { user } = yield* started
+    const { folder, user } = yield* started
     const sentence = "must consist of letters, digits, \"-\", \"_\" and \".\", and not start with a \".\"."
     const absolute = join(user.cwd, "secret")
     for (const name of ["", "..", ".hidden", "../blue", "a/b", "a\\b", absolute, "caf\u00e9", "a\nb"]) {
       yield* refuses(withEnv(user, { STORE_API_PROFILE: name }), "token", 3, `STORE_API_PROFILE ${sentence}`)
     }
     for (const name of ["", "../blue"]) yield* refuses(user, ["token", "--profile", name], 2, `--profile ${sentence}`)
+    Fs.writeFileSync(join(folder, "default"), "../blue")
+    yield* refuses(user, "token", 3, `The default profile ${sentence}`)
     const both = "Use either --dotenv or --profile: a profile has its own file."
     yield* refuses(user, "token --profile blue --dotenv .env", 2, both)
   })
@@ -277,7 +279,7 @@ describe("store-api profile", () => {
     const emulator = yield* Emulator.make({ clients: [{ clientId: "me", clientSecret: Redacted.make(secret) }] })
     const owner = { ...user, secrets: Effect.succeed([secret]) }
     const saved =
-      /^store-api: The profile mine is saved in .*mine\.env: (--[\w-]+; ){2}--secret-file from standard input\. The service issued a token\. It is the default\.\n$/
+      /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input\. The service issued a token\. It is the default\.\n$/
     const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
     yield* refuses(owner, line, 0, saved, `${secret}\n`)
     yield* prints(owner, "token")

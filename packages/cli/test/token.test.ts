@@ -210,9 +210,12 @@ const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
     ({ clearFaults }) => clearFaults,
     [18, "token 1", 6]
   ],
-  "a cooldown follows an outage, with the attempts of one run": [
-    plays(Fault.status(503, forever)),
-    ...failing(5, [0, 6], [0.5, 6])
+  "a cooldown follows an outage": [plays(Fault.status(503, forever)), ...failing(5, [0, 6], [0.5, 6])],
+  "a cooldown is the shortest again after a forced refresh": [
+    plays(Fault.body("{}", forever)),
+    ...failing(4, [0, 1], [1.2, 2]),
+    [1.3, "code 4", 3, "--force-refresh"],
+    ...failing(4, [2.2, 3], [2.4, 4])
   ],
   "a cooldown doubles up to a minute after refusals": [
     plays(Fault.status(401, { headers: { "WWW-Authenticate": "Bearer" }, ...forever })),
@@ -305,13 +308,8 @@ describe("runs at different times", () => {
     const credentials = Effect.succeed(client)
     const hangs = () => Effect.uninterruptible(Effect.never)
     const store = { get: hangs, put: hangs, remove: hangs, lease: hangs }
-    const settings = {
-      authUrl: emulator.url,
-      client,
-      credentials,
-      store,
-      explain: fromLibrary({})
-    } as unknown as Settings
+    const used = { client, credentials, store, explain: fromLibrary({}) }
+    const settings = { ...used, authUrl: emulator.url } as unknown as Settings
     const running = yield* Effect.fork(Effect.scoped(
       Effect.flatMap(make(settings, { "force-refresh": false, "no-cache": false }), ({ provider }) => provider.get)
     ))
@@ -336,6 +334,8 @@ describe("runs at different times", () => {
     }
     const { screen } = yield* onTerminal(user, ["token"], { columns: 300 })
     assert.match(screen, /The next one is sent in 1[45] min \d+ s, or [^]* Retry in 1[45] min \d+ s\./)
+    const soon = yield* frozenAt(momentIn(first) - 500)(onTerminal(user, ["token"], { columns: 300 }))
+    assert.match(soon.screen, /The next one is sent in 1 s, or [^]* Retry in 1 s\./)
     assert.strictEqual(yield* tokenRequests(emulator), 1)
     const others = [withEnv(user, wrongSecret), withEnv(user, { STORE_API_CLIENT_ID: "another" })]
     for (const other of others) yield* refuses(other, "token", 5, /^store-api: The token endpoint/)

@@ -2,15 +2,16 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { parseEnv } from "node:util"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Scenario } from "@store-api/emulator"
+import { Fault, Scenario } from "@store-api/emulator"
 import { newFolder } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { ConfigProvider, Effect, Exit, Queue } from "effect"
 import { commands } from "../src/EmulatorCommand.js"
 import * as command from "../src/internal/command.js"
-import { askToken, bodyOf, callApi, connect, demoSecret, formType, getToken, json, send, steer } from "./utils.js"
+import { askToken, bodyOf, callApi, connect, demoSecret, failing } from "./utils.js"
+import { formType, getToken, json, send, steer } from "./utils.js"
 
 type Variables = Readonly<Record<string, string>>
 
@@ -66,7 +67,6 @@ describe("store-api-emulator", () => {
     const { port } = new URL(yield* Effect.scoped(Effect.map(start([]), ({ url }) => url)))
     const { url } = yield* start(["--port", port])
     assert.strictEqual(url, `http://127.0.0.1:${port}`)
-    assert.include(yield* fails(["--port", port]), `--port cannot be ${port}:`)
   })
 
   test.live.each<[line: string, expiresIn: number]>([
@@ -155,6 +155,14 @@ describe("store-api-emulator", () => {
     assert.match(yield* next, /← 1 POST \/v1\/oauth\/accesstoken no response after \d+ ms: fault token\/silence$/)
   })
 
+  test("prints the time of this machine's zone, as the page does", function*() {
+    vi.stubEnv("TZ", "Asia/Tokyo")
+    yield* Effect.addFinalizer(() => Effect.sync(() => vi.unstubAllEnvs()))
+    const { next, url } = yield* start([])
+    yield* send(url, { path: "/orders" })
+    assert.strictEqual(yield* next, "09:00:00 → 1 GET /orders")
+  })
+
   test.live.each(
     [
       ["text", /^[\d:]{8} → connection: fault token\/reset-on-accept$/, /← connection ended after \d+ ms: fault token/],
@@ -210,6 +218,8 @@ describe("store-api-emulator", () => {
     deepStrictEqual([removed.status, removed.headers["x-mine"], removed.text], [204, "1", ""])
     deepStrictEqual(json(yield* callApi(url, token, { path: "/orders/7" }))["path"], "/orders/7")
     assert.strictEqual((yield* send(url, { path: "/orders" })).status, 401)
+    writeFileSync(file, `[{"path":"orders"}]`)
+    assert.match(yield* fails(["--responses", file]), /^--responses\[0\][.]path must be like /)
   })
 
   test.live("--state keeps tokens for the next start, and only for this user", function*() {
@@ -257,6 +267,8 @@ describe("store-api-emulator", () => {
     assert.match(yield* fails(["revoke", "99", "--port", port]), /: There is no token 99; list them with `tokens`[.]$/)
     assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
     assert.strictEqual(yield* says("clear"), "There are no more faults.")
+    const other = yield* failing(Fault.body(`{"message":"a\\u001b\\u009b\\nb"}`, { on: "api" }))
+    assert.strictEqual(yield* says(`requests --port ${new URL(other.url).port}`), "a??\nb")
     yield* Effect.all([getToken(url), getToken(url)])
     assert.strictEqual(yield* says("revoke"), "Revoked 2 tokens.")
     const lines = (yield* says("requests")).split("\n")
@@ -281,10 +293,7 @@ describe("store-api-emulator", () => {
     const another = join(folder, ".env")
     writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
     const error = yield* Effect.flip(start([flag, another]))
-    assert.include(
-      error.message,
-      `${flag} must be a new file in a folder that exists, an empty file, or one that an emulator wrote`
-    )
+    assert.include(error.message, `${flag} must be a new file in a folder that exists, an empty file, or one that`)
     assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
   })
 

@@ -67,9 +67,7 @@ describe("the layer", () => {
 
 const secret = Redacted.make("an-invented-secret")
 
-const clientOf = (clientId: string, clientSecret = secret): Emulator.Options => ({
-  clients: [{ clientId, clientSecret }]
-})
+const clientOf = (clientId: string, clientSecret = secret) => ({ clients: [{ clientId, clientSecret }] })
 
 /** Options that cannot be used, by the name in the error. */
 const unusable: Readonly<Record<string, ReadonlyArray<Emulator.Options>>> = {

@@ -12,7 +12,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Clock, Effect } from "effect"
-import { askToken, callApi, formType, getToken, send, steer } from "./utils.js"
+import { askToken, callApi, connect, formType, getToken, send, steer, until } from "./utils.js"
 
 const chromium = (process.env["PATH"] ?? "").split(delimiter)
   .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name)))
@@ -151,6 +151,11 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
     yield* shows(`parseFloat(${bar}.left) + parseFloat(${bar}.width) < 75.1`)
     assert.strictEqual((yield* callApi(url, token)).status, 401)
     yield* shows("requests.innerText.includes('was revoked')")
+    yield* getToken(url)
+    yield* shows("tokens.innerText.startsWith('#2')")
+    // The revoked token ended before the first of these times, and appears again below the newer one.
+    yield* value("showSpan(0.001), showSpan(600)")
+    assert.match(String(yield* value("tokens.innerText")), /^#2 .*#1 /s)
 
     assert.isFalse(yield* value("document.documentElement.scrollWidth > 360"))
     assert.notInclude(String(yield* value("document.documentElement.outerHTML")), token)
@@ -251,6 +256,19 @@ describe("the requests by which the page steers", () => {
     assert.strictEqual((yield* steer(url, "fail", { argument: "api/403" }, own)).status, 200)
     assert.lengthOf(yield* pendingFaults, 1)
     assert.strictEqual((yield* steer((yield* Emulator.make()).url, "fail", { argument: "api/403" })).status, 401)
+  })
+
+  test.live("keep no states for a client that does not read them, and show it the last 200 requests", function*() {
+    const { url } = yield* Emulator.make({ steering: true })
+    yield* Effect.all(Effect.replicate(send(url, { path: `/${"x".repeat(15_000)}` }), 200), { concurrency: 8 })
+    const socket = yield* connect(url)
+    socket.write(`GET /_emulator/events HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`)
+    yield* Effect.replicateEffect(Effect.zipRight(send(url), Effect.sleep("150 millis")), 10)
+    let text = ""
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString()))
+    yield* until(Effect.sync(() => text.includes("{\"id\":210,")))
+    assert.isBelow(text.match(/^data: /gm)?.length ?? 11, 10)
+    assert.match(text.slice(text.lastIndexOf("data: ")), /"requests":\[\{"id":11,/)
   })
 
   test.live("reach an emulator whose connections fail or use TLS, and meet no fault", function*() {

@@ -24,9 +24,7 @@ const requestOnSocket = (url: string, isSilent: (text: string) => Effect.Effect<
     )
     let text = ""
     const ended = Effect.async<End>((resume) => {
-      socket.on("data", (chunk: Buffer) => {
-        text += chunk.toString("latin1")
-      })
+      socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")))
       socket.on("error", () => resume(Effect.succeed("Reset")))
       socket.on("end", () => resume(Effect.succeed("Close")))
       socket.write(
@@ -165,8 +163,7 @@ describe("the normal response", () => {
 describe("a long body", () => {
   test.live("is sent one space at a time until the client disconnects", function*() {
     const { connections, url } = yield* failing(Fault.drip("5 millis", { status: 503 }))
-    const text = yield* Effect.scoped(receive(url, 250))
-    assert.match(text, /^HTTP\/1\.1 503 [\s\S]*\r\n\r\n(1\r\n \r\n){3,}/)
+    assert.match(yield* Effect.scoped(receive(url, 250)), /^HTTP\/1\.1 503 [\s\S]*\r\n\r\n(1\r\n \r\n){3,}/)
     yield* until(Effect.map(connections, (open) => open === 0))
   })
 

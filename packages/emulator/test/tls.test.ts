@@ -7,10 +7,7 @@ import { test } from "@store-api/testing/test"
 import { Effect, Option } from "effect"
 import { connect, demoBody, formType, tokenPath, until } from "./utils.js"
 
-const emulator = Effect.map(
-  Emulator.make({ tls: true }),
-  (emulator) => ({ ...emulator, ca: Option.getOrThrow(emulator.ca) })
-)
+const emulator = Effect.map(Emulator.make({ tls: true }), (all) => ({ ...all, ca: Option.getOrThrow(all.ca) }))
 
 /** Sends a token request. Returns the status, or the error code of the connection. */
 const requestStatus = (url: string, options: Https.RequestOptions) =>

@@ -192,9 +192,12 @@ const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string)
     yield* Stream.run(response.stream, sink)
   })
 
+/** Indents JSON. Leaves a text alone that is not JSON, or that is so long that a regular expression throws. */
+const indented = (text: string): string => Option.getOrElse(Option.liftThrowable(inLines)(text), () => text.trimEnd())
+
 /** Changes only white space, because `JSON.stringify` would round large numbers. */
-const indented = (text: string): string => {
-  if (Option.isNone(Option.liftThrowable(JSON.parse)(text))) return text.trimEnd()
+const inLines = (text: string): string => {
+  JSON.parse(text)
   let depth = 0
   const line = () => `\n${"  ".repeat(depth)}`
   const parts = text.match(/"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|[^\s{}[\],:"]+/g) ?? []

@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { configuration, Fault, notStarted, unavailable } from "../Fault.js"
+import { configuration, Fault, notStarted, systemCode, unavailable } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
@@ -70,13 +70,14 @@ export const run = (given: flags.Values<typeof flags.run>, [command = "", ...arg
         others.forEach((other) => process.off(signal, other))
       }
       const child = spawn(command, args, { stdio: "inherit", env: variables })
-      child.on("error", (error: NodeJS.ErrnoException) => {
-        resume(notStarted(`Cannot run ${command} (${error.code ?? "no reason given"}).`))
-      })
+      // Node emits some errors of the system, and throws others, such as ENOTDIR.
+      child.on("error", (error) => resume(Effect.die(error)))
       child.on("close", (code, signal) => {
         resume(Effect.succeed(code ?? 128 + (signal === null ? 0 : constants.signals[signal])))
       })
-    })
+    }).pipe(
+      Effect.catchAllDefect((error) => notStarted(`Cannot run ${command} (${systemCode(error) ?? "no reason given"}).`))
+    )
     if (code !== 0) return yield* new Fault({ code, message: "" })
   })
 

@@ -52,7 +52,7 @@ export const start = (flags: Flags): Effect.Effect<void, EmulatorError> =>
     Effect.scoped,
     Effect.provide(NodeFileSystem.layer),
     Effect.mapError(({ option, problem, reason }) =>
-      unusable(names[option] ?? option.replace(/^responses.*/, "--responses"), problem, reason)
+      unusable(names[option] ?? option.replace(/^responses/, "--responses"), problem, reason)
     )
   )
 
@@ -114,7 +114,7 @@ const SavedTokens = Schema.Array(Schema.Struct({
   revokedAt: Schema.OptionFromNullOr(Schema.DateTimeUtc)
 }))
 
-/** The content of a file, which may be absent or empty only for the state. */
+/** The content of a file. Only that of the state may be absent. */
 const contentOf = <A, I>(
   option: string,
   path: string | undefined,

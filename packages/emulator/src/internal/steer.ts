@@ -18,13 +18,13 @@ export const steer = (name: string, { port, times }: Readonly<Record<string, unk
     const url = `http://127.0.0.1:${yield* portOf(port)}${prefix}${name}`
     const body = HttpClientRequest.bodyText(JSON.stringify({ argument, times }), "application/json")
     const client = yield* HttpClient.HttpClient
-    const { message, status } = yield* Effect.flatMap(
-      client.execute(body(HttpClientRequest.post(url))),
-      (response) => Effect.map(answer(response), ({ message }) => ({ message, status: response.status }))
-    ).pipe(
+    const { said, status } = yield* client.execute(body(HttpClientRequest.post(url))).pipe(
+      Effect.flatMap((response) => Effect.map(answer(response), (said) => ({ said, status: response.status }))),
       Effect.timeout("10 seconds"),
       Effect.mapError(() => unusable(option, "must be that of a running emulator", "NotRunning"))
     )
+    // Another program may listen there, and a terminal would obey its control characters.
+    const message = said.message.replace(/[^\P{C}\n]/gu, "?")
     if (status !== 200) yield* unusable("The emulator", `refused this: ${message.replace(/[.]$/, "")}`)
     yield* Console.log(message)
   }).pipe(Effect.provide(NodeHttpClient.layer))

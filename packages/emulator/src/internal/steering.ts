@@ -108,7 +108,8 @@ const actions = {
 
 const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name)
 
-const time = (at: DateTime.Utc) => DateTime.formatIso(at).slice(11, 19)
+/** In the time zone of this machine, as on the page. */
+const time = (at: DateTime.Utc) => DateTime.toDateUtc(at).toTimeString().slice(0, 8)
 
 const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
   const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
@@ -149,7 +150,7 @@ const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
 
 const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(DateTime.distanceDuration(from, to))
 
-/** The state for the page. `times` is null for a fault that applies to all requests. */
+/** The state for the page, with the last requests. `times` is null for a fault that applies to all requests. */
 const stateOf = ({ faults, log, tokens }: Parts) =>
   Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
     JSON.stringify({
@@ -157,7 +158,7 @@ const stateOf = ({ faults, log, tokens }: Parts) =>
         ...token,
         revokedAt: Option.getOrNull(revokedAt)
       })),
-      requests: requests.map(shown),
+      requests: requests.slice(-200).map(shown),
       faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
     }))
 
@@ -166,8 +167,8 @@ const events = (outgoing: ServerResponse, state: Effect.Effect<string>) => {
   let sent = ""
   outgoing.writeHead(200, { ...headers, "content-type": "text/event-stream" })
   const send = Effect.map(state, (current) => {
-    if (current !== sent) outgoing.write(`data: ${current}\n\n`)
-    sent = current
+    // A client that reads slowly misses states, which would otherwise use more and more memory.
+    if (current !== sent && !outgoing.writableNeedDrain) outgoing.write(`data: ${sent = current}\n\n`)
   })
   return Effect.forever(Effect.zipRight(send, Effect.sleep("100 millis")))
 }

@@ -343,11 +343,15 @@ describe("SqlTokenStore.layer", () => {
     }
   })
 
-  test.live.each(["mssql", "clickhouse"])("refuses a client for %s", function*(dialect) {
+  test.live.each(["mssql", "clickhouse"])("refuses a client for %s, and closes its own", function*(dialect) {
     const client = playing(dialect)
     const { message } = yield* Effect.flip(built(Layer.provide(SqlTokenStore.layer(), client)))
     assert.match(message, /SqlTokenStore\.client.* must be a client/)
-    yield* failures(yield* built(SqlTokenStore.layerLazy(client)), "unsupported database")
+    let open = 0
+    const counted = Effect.acquireRelease(Effect.sync(() => open++), () => Effect.sync(() => open--))
+    const own = Layer.merge(client, Layer.scopedDiscard(counted))
+    yield* failures(yield* built(SqlTokenStore.layerLazy(own)), "unsupported database")
+    assert.strictEqual(open, 0)
   })
 
   test.live("takes a table only by a name that needs no quotes", function*() {

@@ -42,7 +42,7 @@ export const visible = (text: string): string =>
 export const forPerson = (out: Out, text: string): Effect.Effect<string> =>
   Effect.zipWith(Host, Clock.currentTimeMillis, ({ process }, now) =>
     process[out].isTTY === true
-      ? text.replace(/\bafter (\d{4}-\d\d-\d\dT[\d:.]+Z)/g, (_, at: string) => `in ${inWords(Date.parse(at) - now)}`)
+      ? text.replace(/\bafter (\d{4}-\d\d-\S+Z)/g, (_, at: string) => `in ${inWords(Date.parse(at) - now + 999)}`)
       : text)
 
 /** A duration by its two largest units. */

@@ -114,8 +114,15 @@ describe("store-api call", () => {
     deepStrictEqual(readFileSync(join(user.cwd, "body")), Buffer.from(body))
   })
 
-  test.live("--output names a file that cannot be written", function*() {
-    yield* refuses((yield* started).user, "call / -o .", 8, "Cannot write ., the file of --output.")
+  test.live("--query prints a part of JSON, text without quotes, but the whole body of an error", function*() {
+    const url = yield* serving(({ url }, response) => response.writeHead(url === "/404" ? 404 : 200).end(object))
+    const user = at((yield* started).user, url)
+    const part = (query: string) => prints(user, `call / --query ${query}`)
+    deepStrictEqual(yield* Effect.forEach(["text", "items[1]", "none"], part), ["a, {\"b\"}: [c]\n", "2\n", "null\n"])
+    deepStrictEqual((yield* run(user, ["call", "/404", "--query", "text"])).stdout, object)
+    yield* refuses(user, "call / --query items[", 2, "--query must be a JMESPath expression, such as items[0].id.")
+    yield* refuses(user, "call / --query abs(text)", 8, "The body is not JSON, or not of the types that --query needs.")
+    yield* refuses(user, "call / -o .", 8, "Cannot write ., the file of --output.")
   })
 })
 

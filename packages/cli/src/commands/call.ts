@@ -4,7 +4,7 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { type HttpClientError, isHttpClientError } from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
+import { search } from "jmespath"
 import { configuration, type Fault, httpError, noResponse, status, systemCode, unwritable, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
@@ -29,6 +30,7 @@ export const run = (given: Given, path: string) =>
   Effect.gen(function*() {
     const request = yield* requestOf(given, path)
     const duration = yield* timeoutOf(given.timeout)
+    yield* checkQuery(given)
     const settings = yield* read(given, "required")
     yield* Effect.timeoutFail(Effect.scoped(execute(given, settings, request)), {
       duration,
@@ -59,8 +61,9 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
       ? `.${why}`
       : ` to ${target}. ${redirectRemedy(settings, response)}`
     const problem = `HTTP ${statusLine(response)}${end}`
+    const shown = isError ? response : yield* selected(response, given)
     yield* Effect.tapError(
-      given.output === undefined ? printBody(response, isTerminal) : saveBody(response, given.output),
+      given.output === undefined ? printBody(shown, isTerminal) : saveBody(shown, given.output),
       () => isError ? output.problem(problem) : Effect.void
     )
     if (isError) return yield* (given.fail ? status : httpError)(problem)
@@ -184,6 +187,32 @@ const decoded = (decoder: TextDecoder, chunk?: Uint8Array): Effect.Effect<string
     (text) => !text.includes("\0"),
     () => unwritable("The body is not text, and a terminal cannot show it. Use --output FILE, or a pipe.")
   )
+
+const select = (value: unknown, query: string) =>
+  Effect.try({ try: (): unknown => search(value, query), catch: (error) => error })
+
+/** An expression that no body fits is found before the request, which may change something. */
+const checkQuery = ({ query = "@" }: Given) =>
+  Effect.catchAll(select(null, query), (error) =>
+    error instanceof Error && /^(lexer|parser)error$/i.test(error.name)
+      ? usage("--query must be a JMESPath expression, such as items[0].id.")
+      : Effect.void)
+
+/** The part of the body that `--query` selects: text as it is, and any other value as JSON. */
+const selected = (response: HttpClientResponse.HttpClientResponse, { query }: Given) =>
+  Effect.gen(function*() {
+    if (query === undefined) return response
+    const part = yield* Effect.flatMap(response.text, (text) =>
+      Effect.flatMap(
+        Effect.try(() => JSON.parse(text) as unknown),
+        (body) => select(body, query)
+      ).pipe(
+        Effect.mapError(() => unwritable("The body is not JSON, or not of the types that --query needs."))
+      ))
+    const [type, text] = typeof part === "string" ? ["text/plain", part] : ["application/json", JSON.stringify(part)]
+    const web = new Response(`${text}\n`, { headers: { "content-type": type } })
+    return HttpClientResponse.fromWeb(response.request, web)
+  })
 
 const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string) =>
   Effect.gen(function*() {

@@ -87,7 +87,13 @@ const Stored = Schema.parseJson(Schema.Struct({
   clientId: optional(Schema.String)
 }))
 
-const encode: (token: AccessToken) => string = Schema.encodeSync(Stored)
+const encodeStored = Schema.encodeSync(Stored)
+
+/** Effect 4 encodes whole milliseconds only. */
+const wholeTime = ({ epochMillis }: DateTime.Utc): DateTime.Utc => DateTime.unsafeMake(Math.floor(epochMillis))
+
+const encode = (token: AccessToken): string =>
+  encodeStored({ ...token, acquiredAt: wholeTime(token.acquiredAt), expiresAt: wholeTime(token.expiresAt) })
 
 const decodeStored = Schema.decodeUnknownOption(Stored)
 

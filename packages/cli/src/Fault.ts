@@ -46,7 +46,8 @@ export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault 
     case "CredentialsError":
       return configuration(error.describe(names))
     default:
-      return (isTransient(error) ? unavailable : refused)(error.describe(names))
+      // This command has no other way to send the secret.
+      return (isTransient(error) ? unavailable : refused)(error.describe(names).replace(/, unless Token.*them/, ""))
   }
 }
 

@@ -43,18 +43,19 @@ const parse = (args: ReadonlyArray<string>, columns: number): Run => {
     .description("Access tokens for the store API.")
     .version(version(), "-V, --version", "Print the version")
     .helpOption("-h, --help", "Print this help")
-    .helpCommand("help", "Print the help of a command")
     .configureOutput({ writeOut: print, writeErr: print, getOutHelpWidth: width, getErrHelpWidth: width })
     .configureHelp({ minWidthToWrap: 20, subcommandTerm: (parser) => parser.name() })
     .enablePositionalOptions()
     .exitOverride()
+    .helpCommand("help", "Print the help of a command")
     .addHelpText("after", exitCodesText)
     .showHelpAfterError("See store-api --help.")
   addFlags(root, flags.common, given, true)
   for (const [name, command] of Object.entries(commands)) {
     const [first = "", second] = name.split(" ")
     const group = second === undefined ? root : root.commands.find((parser) => parser.name() === first)
-    const parser = (group ?? root).command(second ?? first)
+    const isGroup = Object.keys(commands).some((other) => other.startsWith(`${name} `))
+    const parser = (group ?? root).command(second ?? first).helpCommand(isGroup).allowExcessArguments(isGroup)
       .summary(command.text)
       .description(`${command.text}.${command.more === undefined ? "" : ` ${command.more}`}`)
       .addHelpText("after", ["", "Examples:", ...command.examples.map((line) => `  $ store-api ${line}`)].join("\n"))
@@ -64,6 +65,7 @@ const parse = (args: ReadonlyArray<string>, columns: number): Run => {
     const { run } = command
     if (run === undefined) continue
     parser.action(() => {
+      if (isGroup && parser.args.length > 0) parser.error(`error: unknown command '${parser.args[0] ?? ""}'`)
       selected = Either.match(valuesOf(given, args, name, command.flags), {
         onLeft: (problem) => usage(`${problem} See store-api ${name} --help.`),
         onRight: (given) => run(given, parser.args)

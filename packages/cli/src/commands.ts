@@ -73,7 +73,7 @@ export const commands: Readonly<Record<string, Command>> = {
   call: command(flags.call, {
     text: "Call the API with a token",
     args: "<path>",
-    more: "Pretty-prints JSON on a terminal, and passes the body unchanged to a pipe or a file.",
+    more: "Pretty-prints JSON on a terminal, and passes the body unchanged to a file or a pipe, such as one to jq.",
     examples: ["call '/orders?page=2' --include", "call /orders -d @order.json --fail"],
     run: (given, path) => load(() => import("./commands/call.js"), ({ run }) => run(given, path))
   }),

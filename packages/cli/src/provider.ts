@@ -211,8 +211,10 @@ export const originOf = (location: string | undefined, base?: string): string | 
     : undefined
 
 /** What `call` and `check` say about a redirect of the API. */
-export const redirectRemedy = ({ nameOf }: Settings): string =>
-  `Set ${nameOf("apiUrl")} to the API itself, because the token follows no redirect.`
+export const redirectRemedy = ({ apiUrl, nameOf }: Settings, { headers }: HttpClientResponse): string =>
+  (originOf(headers["location"], apiUrl) === originOf("", apiUrl)
+    ? "Use the path that call --include shows"
+    : `Set ${nameOf("apiUrl")} to the API itself`) + ", because the token follows no redirect."
 
 /** Reports a request and its outcome, even if a time limit interrupts it. */
 const reported = <E, R>(sent: Effect.Effect<HttpClientResponse, E, R>, request: HttpClientRequest.HttpClientRequest) =>

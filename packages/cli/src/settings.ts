@@ -13,7 +13,7 @@ import { configuration, type Fault, fromLibrary, listed, usage } from "./Fault.j
 import type * as flags from "./flags.js"
 import { Host, isAttended } from "./Host.js"
 import { write } from "./output.js"
-import { type Found, read as readVariables, sources, type Variables } from "./variables.js"
+import { defaultName, type Found, read as readVariables, sources, type Variables } from "./variables.js"
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
 
@@ -47,12 +47,11 @@ export const read = (
     const secret = yield* locateSecret(given["secret-file"], known)
     if (authUrl === undefined || clientId === undefined || secret === undefined || (needsApi && apiUrl === undefined)) {
       const needed = { authUrl, clientId, ...(needsApi && { apiUrl }), clientSecret: secret }
-      const missing = Object.entries(needed).filter(([, found]) =>
-        !found
-      ).map(([option]) => option)
-      return yield* isMissing(missing.map((option) => sources[option as keyof typeof needed]), known, asks)
+      return yield* isMissing(needed, known, asks, yield* defaultName)
     }
-    const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
+    const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) =>
+      found?.isImplicit === true
+    )
     if (addresses.length > 0 && !secret.isImplicit) {
       return yield* isUntrusted(addresses.map((found) => found?.name ?? ""), secret.origin)
     }
@@ -94,14 +93,13 @@ const originsOf = (found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefin
   }).join("; ")
 }
 
-type Source = typeof sources[keyof typeof sources]
-
-const isMissing = (missing: ReadonlyArray<Source>, { place, profile }: Variables, asks: boolean): Fault => {
+const isMissing = (needed: Record<string, unknown>, { place, profile }: Variables, asks: boolean, unused?: string) => {
+  const missing = Object.entries(sources).filter(([one]) => one in needed && !needed[one]).map(([, one]) => one)
   const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
   const flags = listed(missing.map(({ flag }) => `--${flag}`))
-  const [add, hint] = profile === undefined && !asks
-    ? ["with store-api profile add, ", " To try without a service, run store-api emulator."]
-    : ["", ""]
+  const [add, hint] = profile !== undefined || asks ? ["", ""] : unused === undefined
+    ? ["with store-api profile add NAME, ", " To try without a service, run store-api emulator."]
+    : ["", ` The default profile is not used beside other settings. To select it, use --profile ${unused}.`]
   const names = listed(missing.map(({ variable }) => variable))
   return configuration(`${names} ${verb} not set. Set ${them} ${add}${place}, or use ${flags}.${hint}`)
 }
@@ -174,12 +172,13 @@ const ask = (
       )
       if (key.name === "return" || key.name === "enter") {
         yield* write("stderr", "\n")
-        if (/^[\x20-\x7e]+$/.test(text) || (text === "" && isOptional)) return text
-        const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
-        yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${problem}.\n${prompt}`)
+        const canBeSent = /^[\x20-\x7e]+$/.test(text)
+        if (text === "" ? isOptional : canBeSent && (!prompt.startsWith("URL") || /^https?:/.test(text))) return text
+        const problem = canBeSent ? "must start with https://" : "contains characters that cannot be sent"
+        yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${text === "" ? "is empty" : problem}.\n${prompt}`)
         text = ""
       } else {
-        const kept = key.name === "backspace" ? text.slice(0, -1) : key.ctrl && key.name === "u" ? "" : undefined
+        const kept = key.name === "backspace" ? text.slice(0, -1) : key.ctrl && /^[uw]$/.test(key.name) ? "" : undefined
         const typed = Option.getOrElse(input, () => "")
         yield* echo(kept === undefined ? typed : "\b \b".repeat(text.length - kept.length))
         text = kept ?? text + typed

@@ -140,7 +140,7 @@ describe("store-api call exits", () => {
 
   test.live.each<[name: string, line: string, code: number, sentence: string]>([
     ["304", "call / -f", 0, ""],
-    ["a redirect to /login", "call /", 1, "302 Found to http://127.0.0.1:"],
+    ["a redirect to /login", "call /", 1, ". Use the path that call --include shows, because the token follows"],
     ["api/401-once", "call /", 0, ""],
     ["api/redirect-307", "call /", 1, "307 Temporary Redirect to http://127.0.0.1:"],
     ["api/redirect-307", "call / -f", 7, "Set STORE_API_URL to the API itself, because the token follows no redirect."],
@@ -157,12 +157,11 @@ describe("store-api call exits", () => {
   })
 
   test.live("with code 6 without a response, or with half of one", function*() {
-    const { user } = yield* startedWith({}, Fault.reset("body", { on: "api" }))
-    const sentence = /^store-api: Cannot reach the API \(ECONNREFUSED\)\. .*\n$/
-    yield* refuses(at(user, "http://127.0.0.1:9"), "call /orders", 6, sentence)
-    const half = yield* run(user, ["call", "/orders"])
-    assert.strictEqual(half.code, 6)
-    assert.match(half.stderr, /^store-api: The response of the API broke off.*\n$/)
+    const { user } = yield* started
+    const url = yield* serving((_, response) => void response.write("half", () => response.destroy()))
+    yield* refuses(at(user, "http://127.0.0.1:9"), "call /", 6, /^store-api: Cannot .* API \(ECONNREFUSED\)\. .*\n$/)
+    const half = yield* onTerminal(at(user, url), ["call", "/"], { columns: 300 })
+    deepStrictEqual([half.code, /^half\r\nstore-api: \S*The response of the API broke/.test(half.screen)], [6, true])
   })
 
   test.each([["500ms", 500], ["2.5s", 2500], ["2m", 120_000]] as const)(

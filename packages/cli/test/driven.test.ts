@@ -171,9 +171,9 @@ describe("token, call and check", () => {
       ["a rate limit", failing(Fault.status(429)), 5, limited],
       [
         "a wrong secret",
-        setting({ STORE_API_CLIENT_SECRET: "another-invented-secret" }),
+        setting({ STORE_API_CLIENT_SECRET: "another+invented-secret" }),
         4,
-        /^The .* refused .*\(status 401.*\): check the client id and secret/
+        /^The .* refused .*\(status 401.*\): check the client id and secret, which .*, such as \+ or %\.$/
       ],
       ["a missing secret", withoutSecret, 3, /^STORE_API_CLIENT_SECRET is not set\./],
       ["an unusable URL", setting({ STORE_API_AUTH_URL: "no" }), 3, /^STORE_API_AUTH_URL is/]

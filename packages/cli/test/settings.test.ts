@@ -143,7 +143,7 @@ describe("settings", () => {
       "call /orders",
       3,
       "STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
-        "them with store-api profile add, in the environment or in .env, or use --auth-url, --client-id, --api-url " +
+        "them with store-api profile add NAME, in the environment or in .env, or use --auth-url, --client-id, --api-url " +
         "and --secret-file. To try without a service, run store-api emulator."
     )
   })
@@ -303,10 +303,11 @@ describe("store-api profile", () => {
     assert.strictEqual(wrong.code, 4)
     assert.match(wrong.screen, /: check the client id and secret.* Nothing is saved, unless you add --no-verify\./)
     assert.isFalse(Fs.existsSync(join(folder, "mine.env")))
-    const asked = `URL of the token service: ${blue.url}\r\nURL of the API (optional): \r\nClient id: blux\b \be\r\n` +
+    const asked = "URL of the token service: auth.example\r\nThe value must start with https://.\r\n" +
+      `URL of the token service: ${blue.url}\r\nURL of the API (optional): \r\nClient id: blux\b \be\r\n` +
       "Client secret (not shown): \r\n"
     for (const [last, flag] of [[secret, "--force"], ["no", "--no-verify"]] as const) {
-      const { code, screen } = yield* addBy(`${blue.url}\r\rblux\be\r${last}\r`, flag)
+      const { code, screen } = yield* addBy(`auth.example\r${blue.url}\r\rblux\be\r${last}\r`, flag)
       deepStrictEqual([code, screen.startsWith(asked)], [0, true], screen)
       yield* run(user, ["profile", "remove", "mine"])
     }
@@ -317,7 +318,7 @@ describe("store-api profile", () => {
 
   test.live("use sets the default, for where no setting is given; show prints all but the secret", function*() {
     const { blue, green, user, write } = yield* started
-    yield* refuses(user, "profile show", 2, "There is no default profile. Name a profile, or run profile use NAME.")
+    yield* refuses(user, "profile show", 2, /profile\. Run store-api profile use NAME, or profile add NAME\.\n$/)
     yield* refuses(user, "profile use red", 3, "There is no profile red. Known: blue and green.")
     yield* refuses(user, "profile use blue", 0, "The profile blue is now the default.")
     const shown = /^profile {2}blue \(default\)\nfile {5}\/.*blue\.env\n/
@@ -334,7 +335,7 @@ describe("store-api profile", () => {
     assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
     write(".env", "")
     const flags = ["--client-id blue", `--auth-url ${green.url}`, "--api-url http://127.0.0.1:9", "--dotenv .env"]
-    for (const flag of flags) yield* refuses(user, `call /orders ${flag}`, 3, / not set\. /)
+    for (const flag of flags) yield* refuses(user, `call / ${flag}`, 3, / profile is not used .* --profile blue\.\n$/)
     yield* run(user, ["profile", "remove", "blue"])
     yield* refuses(user, "call /orders", 3, /STORE_API_AUTH_URL, .* are not set/)
   })

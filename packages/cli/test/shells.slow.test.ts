@@ -28,7 +28,7 @@ const offered: ReadonlyArray<readonly [line: string, words: ReadonlyArray<string
 
 /** Replaces the functions that show candidates. */
 const printing = `
-  compadd() { local name=\${@[-1]}; local word=\${words[CURRENT]}; print -rl -- \${(M)\${(P)name}:#\${word}*} }
+  _describe() { print -rl -- \${(M)\${\${(P)2}%%:*}:#\${words[CURRENT]}*} }
   _files() { print -rl -- \${words[CURRENT]}*(N) }`
 
 /** Completes the line in a shell that has read the script; prints a candidate per line. */

@@ -93,7 +93,7 @@ describe("the prompt for the secret", () => {
 
   test.live.each(
     [
-      ["an empty secret, and takes corrections", "\rwrong\u0015", "x\b", "The secret is empty."],
+      ["an empty secret, and takes corrections", "\rwrong\u0015again\u0017", "x\b", "The secret is empty."],
       ["a secret with a letter that cannot be sent", `${demoSecret}é\r`, "", unusable],
       ["a secret with a tab", `${demoSecret}\t\r`, "", unusable],
       ["a secret with an invisible character", `\u200b${demoSecret}\r`, "", unusable]
@@ -109,7 +109,7 @@ describe("the prompt for the secret", () => {
   test.live("is not shown where no terminal is, nor on a terminal when CI is set", function*() {
     const { user } = yield* startedWithoutSecret
     const sentence =
-      "STORE_API_CLIENT_SECRET is not set. Set it with store-api profile add, in the environment or in " +
+      "STORE_API_CLIENT_SECRET is not set. Set it with store-api profile add NAME, in the environment or in " +
       ".env, or use --secret-file. To try without a service, run store-api emulator."
     yield* refuses(user, "token", 3, sentence)
     const { code, screen } = yield* onTerminal(withEnv(user, { CI: "true" }), ["status"], { columns: 300 })

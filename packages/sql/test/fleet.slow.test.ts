@@ -1,31 +1,130 @@
-/** Fleets of processes over each database, and of more clients than PostgreSQL has connections for. */
+/** Fleets over each database, also while it is unavailable or has too few connections. */
 import { assert, describe } from "@effect/vitest"
-import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { SqlTokenStore } from "@store-api/sql"
 import * as Fleet from "@store-api/testing/fleet"
-import type { StoreAt } from "@store-api/testing/member"
+import { shared } from "@store-api/testing/loopback"
+import type { Settings, StoreAt } from "@store-api/testing/member"
 import { test } from "@store-api/testing/test"
-import { Context, Effect, Layer, Option } from "effect"
-import { clientAt } from "./support/clients.js"
-import { available, database } from "./support/servers.js"
-
-const limit = 120_000
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import { clientAt, type Kind } from "./support/clients.js"
+import { available, type Database, database } from "./support/servers.js"
 
 const storeAt: StoreAt = (url) => SqlTokenStore.layerLazy(clientAt(url))
 
-const inProcess = Fleet.providers(storeAt)
-
 const program = new URL("./child/member.ts", import.meta.url)
 
-describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
+interface Row extends Pick<Fleet.Outage, "reason" | "when"> {
+  readonly name: string
+  readonly fault: (database: Database) => Effect.Effect<unknown>
+  readonly end: (database: Database) => Effect.Effect<unknown>
+}
+
+const query = (...texts: ReadonlyArray<string>) => ({ query }: Database) => query(...texts)
+
+const when = "from the start"
+
+const pause = { fault: ({ pause }: Database) => pause, end: ({ resume }: Database) => resume }
+
+const down: Row = {
+  ...{ name: "is down", reason: "ECONNREFUSED", when },
+  fault: ({ stop }) => stop,
+  end: ({ start }) => start
+}
+
+const silent: Row = { ...pause, name: "does not respond for a while", reason: "no response in time" }
+
+const servers = [down, silent, { ...silent, name: "does not respond from the start", when }] as const
+
+/** Open connections keep the setting. */
+const disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'member'"
+
+/** The first of each kind of database makes all operations fail at once. */
+const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
+  pg: [
+    ...servers,
+    {
+      ...{ name: "accepts no more connections", reason: "53300", when },
+      fault: query("ALTER ROLE member CONNECTION LIMIT 0"),
+      end: query("ALTER ROLE member CONNECTION LIMIT -1")
+    },
+    {
+      ...{ name: "only reads", reason: "25006", when },
+      fault: query("ALTER ROLE member SET default_transaction_read_only = on"),
+      end: query("ALTER ROLE member RESET default_transaction_read_only", disconnect)
+    },
+    {
+      ...{ name: "grants no right to the table", reason: "42501" },
+      fault: query("REVOKE ALL ON store_api_tokens FROM member"),
+      end: query("GRANT ALL ON store_api_tokens TO member")
+    },
+    {
+      ...{ name: "lacks the table, and grants no right to create it", reason: "42P01" },
+      fault: query("DROP TABLE store_api_tokens", "REVOKE ALL ON SCHEMA public FROM member, public"),
+      end: query("GRANT ALL ON SCHEMA public TO member")
+    }
+  ],
+  mysql: [
+    ...servers,
+    {
+      ...{ name: "only reads", reason: "ER_OPTION_PREVENTS_STATEMENT" },
+      fault: query("SET GLOBAL read_only = 1"),
+      end: query("SET GLOBAL read_only = 0")
+    },
+    {
+      ...{ name: "grants no right to the tables", reason: "ER_DBACCESS_DENIED_ERROR", when },
+      fault: query("REVOKE ALL ON tokens.* FROM member@127.0.0.1"),
+      end: query("GRANT ALL ON tokens.* TO member@127.0.0.1")
+    }
+  ],
+  sqlite: [
+    {
+      ...{ name: "lacks the table", reason: "ERR_SQLITE_ERROR" },
+      fault: query("ALTER TABLE store_api_tokens RENAME TO gone"),
+      end: query("ALTER TABLE gone RENAME TO store_api_tokens")
+    },
+    { ...pause, name: "is locked by another process", reason: "SQLITE_BUSY" },
+    { ...pause, name: "is locked by another process from the start", reason: "SQLITE_BUSY", when }
+  ]
+}
+
+describe.each(available)("a fleet and %s", { timeout: 120_000 }, (kind) => {
+  const running = shared(database(kind))
+  const processes = shared(Fleet.processes(program, 6))
+  const started = Effect.map(Effect.all([processes, running]), ([processes, made]) => ({
+    made,
+    start: (settings: Settings, count = 6) => Fleet.inThese(processes)(count, { ...settings, storeUrl: made.url })
+  }))
+
+  test.live("six processes call for nine lifetimes, three of them without it: with it, one token request per lifetime", function*() {
+    const { made, start } = yield* started
+    const [{ end, fault, reason }] = faults[kind]
+    // The timers of its client use the real clock.
+    const pause = Effect.withClock(Effect.sleep("10 seconds"), Clock.make())
+    yield* Fleet.lifetimes(start, { fault: Effect.zipRight(fault(made), pause), end: end(made), reason })
+  })
+
+  test.live("an endpoint repeats its token: six processes send at most three requests more than one", function*() {
+    const { start } = yield* started
+    const one = yield* Fleet.repeated((settings) => start(settings, 1))
+    assert.isAbove(one, 3, "the endpoint repeats")
+    assert.isAtMost(yield* Fleet.repeated(start), one + 3)
+  })
+
+  test.live.each(faults[kind])(
+    "that $name: each process acquires a token and warns once, until all can share one",
+    function*(row) {
+      const { made, start } = yield* started
+      yield* Fleet.outage(start, { ...row, fault: row.fault(made), end: row.end(made) })
+    }
+  )
+
   test.live("the process that acquires the token is killed: the others wait for its lease, then one acquires", function*() {
-    const outcome = yield* Fleet.holderIsKilled(program, yield* database(kind))
-    deepStrictEqual(outcome, { tokens: 1, requests: 2, holder: "Failure" })
+    yield* Fleet.holderIsKilled(program, yield* running)
   })
 
   test.live("twenty clients race for a lease that half of them never release: no two hold it at once", function*() {
-    const { url } = yield* database(kind)
+    const { url } = yield* running
     const duration = 300
     let free = 0
     let grants = 0
@@ -48,17 +147,17 @@ describe.each(available)("processes and %s", { timeout: limit }, (kind) => {
     })
     yield* Effect.all(Effect.replicate(race, 20), { concurrency: "unbounded" })
   })
-})
 
-describe.runIf(available.includes("pg"))("PostgreSQL with twenty connections", { timeout: limit }, () => {
-  test.live("forty providers that start at once, each with its own client, share a token", function*() {
-    const [{ query, url }, { tokenRequests, settings }] = yield* Effect.all([database("pg"), Fleet.shop()])
-    yield* query("ALTER ROLE member CONNECTION LIMIT 20")
-    // Enough for a busy machine.
-    const patient = { ...settings, storeUrl: url, storeTimeout: "30 seconds", lease: "30 seconds" } as const
-    const members = yield* inProcess(40, patient)
-    assert.isAtMost(yield* Fleet.tokens(members), 2)
-    assert.isAtMost(yield* tokenRequests, 2)
-    yield* Fleet.warnedOf(members)
-  })
+  if (kind === "pg") {
+    test.live("forty providers that start at once share a token over twenty connections, each with its own client", function*() {
+      const [{ query, url }, { tokenRequests, settings }] = yield* Effect.all([database("pg"), Fleet.shop()])
+      yield* query("ALTER ROLE member CONNECTION LIMIT 20")
+      // Enough for a busy machine.
+      const patient = { ...settings, storeUrl: url, storeTimeout: "30 seconds", lease: "30 seconds" } as const
+      const members = yield* Fleet.providers(storeAt)(40, patient)
+      assert.isAtMost(yield* Fleet.tokens(members), 2)
+      assert.isAtMost(yield* tokenRequests, 2)
+      yield* Fleet.warnedOf(members)
+    })
+  }
 })

@@ -6,6 +6,7 @@ import { Clock, Duration, Effect, Fiber, Redacted, type Scope } from "effect"
 import { bundle, type ChildProcess, start } from "./childProcess.js"
 import * as Member from "./member.js"
 import { inTime, onVirtualTime, proxyTo, until } from "./network.js"
+import type { VirtualClock } from "./virtualClock.js"
 
 export type Members = ReadonlyArray<Member.Member>
 
@@ -101,7 +102,8 @@ export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.E
     reaches: order({ name: "reaches" }),
     warnings: order({ name: "warnings" }),
     begin: (every) => order({ name: "begin", every }),
-    end: order({ name: "end" })
+    end: order({ name: "end" }),
+    advance: (by) => order({ name: "advance", by })
   })
 }
 
@@ -115,26 +117,34 @@ export const allSucceed = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
   deepStrictEqual(new Set(outcomes.flat()), new Set(["200"]))
 }
 
-/** Makes all members call the API repeatedly until `isOver`. Returns the outcomes of each round of calls. */
-type Calling = (members: Members, isOver: Effect.Effect<boolean>) => Effect.Effect<ReadonlyArray<ReadonlyArray<string>>>
+/** Starts a fleet with these settings. */
+type Starting = (settings: Member.Settings) => ReturnType<Start>
 
-/** All members call at once, every so many milliseconds of virtual time. A round ends when none acquires a token. */
-const virtualTime = (every: number) => <A, E, R>(use: (calling: Calling) => Effect.Effect<A, E, R>) =>
-  onVirtualTime((virtual) =>
-    use((members, isOver) =>
-      Effect.gen(function*() {
-        const outcomes: Array<ReadonlyArray<string>> = []
-        while (!(yield* isOver)) {
-          const call = ({ call }: Member.Member) =>
-            Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
-          outcomes.push(yield* inTime(virtual, all(members, call), 10))
-          yield* inTime(virtual, until("no acquisition is in flight", isIdle(members)), 10)
-          yield* virtual.advance(every)
-        }
-        return outcomes
-      })
-    )
-  )
+/** Starts members. Their clock also advances those of members in other processes, after that of the endpoint. */
+const onClock = (own: VirtualClock, start: Starting, settings: Member.Settings) =>
+  Effect.map(start({ ...settings, isVirtual: true }), (members) => {
+    const advance: VirtualClock["advance"] = (by) =>
+      Effect.zipRight(own.advance(by), all(members, ({ advance }) => advance(by)))
+    return { members, virtual: { ...own, advance } }
+  })
+
+/** All members call the API at once, every so many milliseconds of virtual time. All calls succeed. */
+const calling = (
+  { members, virtual }: { readonly members: Members; readonly virtual: VirtualClock },
+  every: number,
+  isOver: Effect.Effect<boolean>
+) =>
+  Effect.gen(function*() {
+    const outcomes: Array<ReadonlyArray<string>> = []
+    while (!(yield* isOver)) {
+      const call = ({ call }: Member.Member) =>
+        Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
+      outcomes.push(yield* inTime(virtual, all(members, call), 10))
+      yield* inTime(virtual, until("no acquisition is in flight", isIdle(members)), 10)
+      yield* virtual.advance(every)
+    }
+    allSucceed(outcomes)
+  })
 
 const minute = 60_000
 
@@ -151,21 +161,20 @@ const shortLived = Effect.tap(
  * Members call on virtual time for three lifetimes with the store, three without it, and three with it again: no call
  * fails. With the store, they send one token request per lifetime, and without it, each does.
  */
-export const lifetimes = (
-  start: (settings: Member.Settings) => ReturnType<Start>,
-  { end, fault, reason }: Outage
-) =>
-  virtualTime(4 * minute)((calling) =>
+export const lifetimes = (start: Starting, { end, fault, reason }: Outage) =>
+  onVirtualTime((own) =>
     Effect.gen(function*() {
       const { settings, tokenRequests } = yield* shortLived
-      const members = yield* start({ ...settings, storeTimeout: "30 seconds" })
+      const fleet = yield* onClock(own, start, { ...settings, storeTimeout: "30 seconds" })
+      const { members, virtual } = fleet
+      const isConnected = inTime(virtual, connected(members))
       const requests = Effect.gen(function*() {
         const [from, before] = yield* Effect.all([Clock.currentTimeMillis, tokenRequests])
-        allSucceed(yield* calling(members, Effect.map(Clock.currentTimeMillis, (now) => now > from + 3 * life)))
+        yield* calling(fleet, 4 * minute, Effect.map(Clock.currentTimeMillis, (now) => now > from + 3 * life))
         return (yield* tokenRequests) - before
       })
-      const [before, , without] = yield* Effect.all([requests, fault, requests])
-      const [, , after] = yield* Effect.all([end, connected(members), requests])
+      const [, before, , without] = yield* Effect.all([isConnected, requests, fault, requests])
+      const [, , after] = yield* Effect.all([end, isConnected, requests])
       // A renewal begins after three quarters of a lifetime.
       assert.isAtMost(Math.max(before, after), 4)
       assert.isAtLeast(without, 3 * members.length)
@@ -174,11 +183,13 @@ export const lifetimes = (
   )
 
 /** Members call on virtual time an endpoint that repeats its token, for two tokens. Returns the number of requests. */
-export const repeated = (start: (settings: Member.Settings) => ReturnType<Start>) =>
-  virtualTime(minute)((calling) =>
+export const repeated = (start: Starting) =>
+  onVirtualTime((own) =>
     Effect.gen(function*() {
       const { settings, tokenRequests, tokens } = yield* shop({ tokenLife: life, repeatToken: true })
-      allSucceed(yield* calling(yield* start(settings), Effect.map(tokens, ({ length }) => length > 2)))
+      const fleet = yield* onClock(own, start, settings)
+      yield* inTime(fleet.virtual, connected(fleet.members))
+      yield* calling(fleet, minute, Effect.map(tokens, ({ length }) => length > 2))
       return yield* tokenRequests
     })
   )
@@ -193,16 +204,14 @@ export interface Outage {
 }
 
 /** The store of a fleet fails: each member acquires tokens and warns once, until they can share one again. */
-export const outage = (
-  start: (settings: Member.Settings) => ReturnType<Start>,
-  { end, fault, reason, when }: Outage
-) =>
-  onVirtualTime((virtual) =>
+export const outage = (start: Starting, { end, fault, reason, when }: Outage) =>
+  onVirtualTime((own) =>
     Effect.gen(function*() {
       const { tokenRequests, settings } = yield* shop()
       if (when !== undefined) yield* fault
       const ofEndpoint = { attemptTimeout: "10 minutes", deadline: "10 minutes" } as const
-      const members = yield* start({ ...settings, ...ofEndpoint, storeTimeout: "3 seconds" })
+      const brief = { ...settings, ...ofEndpoint, storeTimeout: "3 seconds" } as const
+      const { members, virtual } = yield* onClock(own, start, brief)
       // The virtual milliseconds that pass in at least 10 real ones. So a store that responds may take 3 real seconds,
       // and nobody waits as long for one that does not.
       const step = /^(no response in time|ECONNREFUSED|SQLITE_BUSY)$/.test(reason) ? 100 : 10
@@ -221,7 +230,7 @@ export const outage = (
     })
   )
 
-/** Of five processes, the one that acquires the token for all is killed. Returns what the others get. */
+/** Of five processes, the one that acquires the token for all is killed. The others send one more token request. */
 export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
   Effect.gen(function*() {
     const [holder, ...others] = yield* processes(program, 5)
@@ -234,9 +243,9 @@ export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
     const killed = yield* Effect.fork(Effect.exit(first.get))
     yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
     yield* holder.kill
-    const [took, count] = yield* Effect.timed(tokens(members))
+    const [took, distinct] = yield* Effect.timed(tokens(members))
     // They wait for the lease, which is a second.
     assert.isBelow(Duration.toMillis(took), 20_000)
     yield* warnedOf(members)
-    return { tokens: count, requests: yield* tokenRequests, holder: (yield* Fiber.join(killed))._tag }
+    deepStrictEqual([distinct, yield* tokenRequests, (yield* Fiber.join(killed))._tag], [1, 2, "Failure"])
   })

@@ -4,8 +4,9 @@ import type { HttpClientError } from "@effect/platform"
 import type { AccessToken, AccessTokenError } from "@store-api/core"
 import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest, TokenStore } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { type Duration, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, Scope } from "effect"
+import { Clock, type Duration, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, Scope } from "effect"
 import { serve } from "./serve.js"
+import * as VirtualClock from "./virtualClock.js"
 
 /** Serializable as JSON. */
 export interface Settings {
@@ -23,6 +24,8 @@ export interface Settings {
   /** Of the token endpoint. */
   readonly attemptTimeout?: Duration.DurationInput
   readonly deadline?: Duration.DurationInput
+  /** Whether the clock moves only by `advance`, if the member is a process. */
+  readonly isVirtual?: boolean
 }
 
 export interface Warning {
@@ -51,6 +54,8 @@ export interface Member {
   readonly begin: (every: number) => Effect.Effect<void>
   /** Stops the calls that `begin` started. Returns the status or the error tag of each. */
   readonly end: Effect.Effect<ReadonlyArray<string>>
+  /** Advances the virtual clock, if the member is a process. Others have the test's clock. */
+  readonly advance: (by: Duration.DurationInput) => Effect.Effect<void>
 }
 
 export const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string =>
@@ -59,12 +64,11 @@ export const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string
 export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const { attemptTimeout, deadline, lease, maxWait, storeTimeout, storeUrl } = settings
-    const { scope: wanted } = settings
-    const request = wanted === undefined ? undefined : TokenRequest.clientSecretPost({ scope: wanted })
+    const post = ({ scope }: Settings) => scope === undefined ? undefined : TokenRequest.clientSecretPost({ scope })
     const options = {
       ...settings,
       clientSecret: Redacted.make(settings.clientSecret),
-      endpoint: { attemptTimeout, deadline, request },
+      endpoint: { attemptTimeout, deadline, request: post(settings) },
       shared: { lease, maxWait, storeTimeout }
     }
     const warnings: Array<Warning> = []
@@ -115,7 +119,8 @@ export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member
       end: Effect.suspend(() => {
         isCalling = false
         return calling === undefined ? Effect.succeed([]) : Fiber.join(calling)
-      })
+      }),
+      advance: () => Effect.void
     }
   })
 
@@ -123,7 +128,8 @@ export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member
 export type Order =
   | { readonly name: "open"; readonly settings: Settings }
   | { readonly name: "begin"; readonly every: number }
-  | { readonly name: Exclude<keyof Member, "begin"> }
+  | { readonly name: "advance"; readonly by: Duration.DurationInput }
+  | { readonly name: Exclude<keyof Member, "begin" | "advance"> }
 
 /**
  * Makes this process one member of a fleet, whose orders are those of `fleet.ts`. With settings (argument 1), it only
@@ -132,23 +138,30 @@ export type Order =
 export const run = (storeAt: StoreAt): void => {
   let scope = Effect.runSync(Scope.make())
   let member: Member | undefined
+  let clock = Clock.make()
 
   const open = (settings: Settings) =>
     Effect.gen(function*() {
       yield* Scope.close(scope, Exit.void)
       scope = yield* Scope.make()
-      member = yield* Effect.orDie(Scope.extend(make(settings, storeAt), scope))
+      const virtual = VirtualClock.make()
+      clock = settings.isVirtual === true ? virtual.clock : Clock.make()
+      const made = Effect.withClock(Scope.extend(make(settings, storeAt), scope), clock)
+      member = { ...yield* Effect.orDie(made), advance: virtual.advance }
       return member
     })
 
   const [settings, end] = process.argv.slice(2)
 
+  const perform = (order: Order): Effect.Effect<unknown, CallError> => {
+    if (order.name === "open") return Effect.asVoid(open(order.settings))
+    if (member === undefined) return Effect.dieMessage("the member is not open")
+    if (order.name === "advance") return member.advance(order.by)
+    return order.name === "begin" ? member.begin(order.every) : member[order.name]
+  }
+
   if (settings === undefined) {
-    serve((order: Order) => {
-      if (order.name === "open") return Effect.asVoid(open(order.settings))
-      if (member === undefined) return Effect.dieMessage("the member is not open")
-      return order.name === "begin" ? member.begin(order.every) : member[order.name]
-    })
+    serve((order: Order) => Effect.withClock(perform(order), clock))
   } else {
     const program = Effect.gen(function*() {
       const { get } = yield* open(JSON.parse(settings) as Settings)

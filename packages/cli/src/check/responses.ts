@@ -184,7 +184,7 @@ const ofApi = (response: HttpClientResponse, settings: Settings, isKept: boolean
     429: "Wait: the client has called too often."
   }
   if (status >= 300 && status < 400) {
-    return failed("status", `it was redirected (${status})`, redirectRemedy(settings))
+    return failed("status", `it was redirected (${status})`, redirectRemedy(settings, response))
   }
   if (status >= 400) {
     const remedy = status >= 500 ? "Try again later, because the API has failed." : "Check the path and its query."

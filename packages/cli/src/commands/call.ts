@@ -57,7 +57,7 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     const target = originOf(response.headers["location"], settings.apiUrl)
     const end = response.status >= 400 || target === undefined
       ? `.${why}`
-      : ` to ${target}. ${redirectRemedy(settings)}`
+      : ` to ${target}. ${redirectRemedy(settings, response)}`
     const problem = `HTTP ${statusLine(response)}${end}`
     yield* Effect.tapError(
       given.output === undefined ? printBody(response, isTerminal) : saveBody(response, given.output),
@@ -166,8 +166,9 @@ const printBody = (response: HttpClientResponse.HttpClientResponse, isTerminal: 
         return output.write("stdout", output.visible(text))
       })
     let last = "\n"
-    yield* Effect.zipRight(Stream.runForEach(response.stream, show), show())
+    const exit = yield* Effect.exit(Effect.zipRight(Stream.runForEach(response.stream, show), show()))
     if (last !== "\n") yield* output.write("stdout", "\n")
+    yield* exit
   })
 
 const decoderOf = (contentType: string): TextDecoder => {

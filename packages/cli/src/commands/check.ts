@@ -95,6 +95,8 @@ const step = <A extends connection.Result, R>(
     return yield* Either.mapLeft(outcome, ({ code }) => new Fault({ code, message: "" }))
   })
 
+const help = Object.assign(new Help(), { minWidthToWrap: 20 })
+
 /** Wraps and indents a step on a terminal. A pipe has no columns. */
 const print: Report = ({ detail, millis, ok, remedy, step }) =>
   Effect.gen(function*() {
@@ -103,5 +105,5 @@ const print: Report = ({ detail, millis, ok, remedy, step }) =>
     const word = ok ? output.painted(host, "stdout", "green", "ok  ") : output.painted(host, "stdout", "red", "FAIL")
     const said = yield* output.forPerson("stdout", `${detail}\n${remedy ?? ""}`.trimEnd())
     const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${said}`
-    yield* output.line(new Help().boxWrap(text, columns - 5).replaceAll("\n", "\n     "))
+    yield* output.line(help.boxWrap(text, columns - 5).replaceAll("\n", "\n     "))
   })

@@ -17,22 +17,16 @@ complete -o default -F _store_api store-api
 `,
   zsh: `#compdef store-api
 _store_api() {
-  local -a shown found
-  shown=(\${(f)"$(store-api __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
-  found=(\${shown%%$'\\t'*})
-  shown=(\${shown/$'\\t'/  -- })
-  if (( $#found )); then compadd -l -d shown -a found; else _files; fi
+  local -a found=(\${(f)"$(store-api __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  found=(\${\${found//:/\\\\:}/$'\\t'/:})
+  if (( $#found )); then _describe store-api found; else _files; fi
 }
 compdef _store_api store-api
 [[ \${zsh_eval_context[-1]} != loadautofunc ]] || _store_api
 `,
   fish: `function __store_api
   set -l found (store-api __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
-  if test (count $found) -gt 0
-    printf '%s\\n' $found
-  else
-    __fish_complete_path (commandline -ct)
-  end
+  test -n "$found"; and printf '%s\\n' $found; or __fish_complete_path (commandline -ct)
 end
 complete -c store-api -f -a '(__store_api)'
 `
@@ -65,9 +59,7 @@ export const complete = (
         table = commands[path]?.flags ?? table
       }
     }
-    if (awaiting !== undefined) {
-      return yield* print((yield* valuesOf(awaiting)).map(([word, text]) => [prefix + word, text]))
-    }
+    if (awaiting !== undefined) return yield* print(yield* valuesOf(awaiting), prefix)
     if ((words.at(-1) ?? "").startsWith("-")) {
       const rows = Object.entries(table).map(([name, { text }]): Row => [`--${name}`, text])
       return yield* print([["--help", "Print the help of the command"], ...rows])
@@ -95,5 +87,5 @@ const valuesOf = ({ choices = [], value }: Flag) =>
     : Effect.succeed(choices.map((word): Row => [word]))
 
 /** A command of two words is offered after its first one. */
-const print = (rows: ReadonlyArray<Row>) =>
-  output.write("stdout", rows.filter(([word]) => !word.includes(" ")).map((row) => `${row.join("\t")}\n`).join(""))
+const print = (rows: ReadonlyArray<Row>, prefix = "") =>
+  output.write("stdout", rows.map((row) => row[0].includes(" ") ? "" : `${prefix}${row.join("\t")}\n`).join(""))

@@ -68,7 +68,7 @@ export const show = (name: string) =>
     const byDefault = yield* variables.defaultName
     const shown = name === "" ? byDefault : name
     if (shown === undefined) {
-      return yield* usage("There is no default profile. Name a profile, or run profile use NAME.")
+      return yield* usage("There is no default profile. Run store-api profile use NAME, or profile add NAME.")
     }
     const { path, values } = yield* variables.readProfile(shown, "The name")
     yield* output.line(`profile  ${shown}${shown === byDefault ? " (default)" : ""}\nfile     ${path}`)

@@ -161,7 +161,7 @@ interface Screen {
   readonly columns?: number
 }
 
-const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u" }
+const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u", "\u0017": "w" }
 
 /** Reports keys as a terminal does, to one reader after the other. */
 const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> => {
@@ -169,7 +169,7 @@ const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> => {
   for (const key of typed) {
     keys.unsafeOffer({
       input: Option.some(key),
-      key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
+      key: { name: names[key] ?? key, ctrl: "\u0015\u0017".includes(key), meta: false, shift: false }
     })
   }
   // Nothing else of a terminal is used.

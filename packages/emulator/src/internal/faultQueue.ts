@@ -35,7 +35,7 @@ const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
 /** Why a scenario of this name cannot be played, as the end of a sentence, which repeats an unknown name if quoted. */
 export const problemOfName = (name: string, tls: boolean, quoted = ""): string | undefined => {
   const known = Scenario.names.find((known) => known === name)
-  if (known === undefined) return `${quoted}must be a name that --list prints`
+  if (known === undefined) return `${quoted}must be a name that the emulator's --list prints`
   return Scenario.all[known].tls && !tls ? `${known} needs --tls` : undefined
 }
 

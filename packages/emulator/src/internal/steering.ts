@@ -86,11 +86,14 @@ const requestsIn = (count: number) =>
 
 const actions = {
   fail: ({ faults }, { argument = "", times }) =>
-    Effect.map(
+    Effect.gen(function*() {
+      const before = yield* faults.pending
       // `append` refuses other names.
-      faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)),
-      (count) => `${argument} applies to the next ${requestsIn(count)}.`
-    ),
+      const count = yield* faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times))
+      const on = (yield* faults.pending).at(-1)?.on
+      const after = before.some((one) => one.on === on) ? ", after the earlier faults, which `clear` removes" : ""
+      return `${argument} applies to the next ${requestsIn(count)}${after}.`
+    }),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
   revoke: ({ tokens }, { argument = "" }) => {
     const [, id = "", other] = /^(?:#?(\d+))?(.*)$/s.exec(argument) ?? []

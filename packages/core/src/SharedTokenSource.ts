@@ -16,7 +16,7 @@ import type { AccessTokenError, ConfigurationError, CredentialsError } from "./A
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
-import { longestLife } from "./internal/lifetime.js"
+import { longestLife, wholeMillis } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { Renewal } from "./internal/renewal.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
@@ -177,7 +177,7 @@ export const make = (
       identity: options.request?.identity ?? ""
     })
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
-    const leaseMillis = Math.min(Math.max(Duration.toMillis(options.lease ?? "5 seconds"), shortestLease), longestLease)
+    const leaseMillis = Math.min(Math.max(wholeMillis(options.lease ?? "5 seconds"), shortestLease), longestLease)
 
     return TokenSource.make((replaced) =>
       Effect.gen(function*() {

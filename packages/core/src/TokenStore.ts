@@ -18,6 +18,8 @@ import { monotonicMillis } from "./internal/monotonicMillis.js"
  * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,
  * because `SharedTokenSource` limits its duration.
  *
+ * `SharedTokenSource` passes durations in whole milliseconds. With zero or less, an entry or a lease ends at once.
+ *
  * @see layerMemory
  *
  * @since 1.0.0

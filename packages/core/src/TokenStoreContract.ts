@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
+import { described } from "./internal/described.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { type Lease, type Service, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
@@ -48,14 +49,18 @@ export interface Rule {
  * @since 1.0.0
  * @category errors
  */
-export class TokenStoreContractError extends Data.TaggedError("TokenStoreContractError")<{
-  /** The rule, as in `rules`. */
-  readonly rule: string
-  /** What the store did instead. */
-  readonly problem: string
-}> {
+export class TokenStoreContractError
+  extends /* @__PURE__ */ described(() =>
+    Data.TaggedError("TokenStoreContractError")<{
+      /** The rule, as in `rules`. */
+      readonly rule: string
+      /** What the store did instead. */
+      readonly problem: string
+    }>
+  )
+{
   /** The message, which names the rule. */
-  override get message(): string {
+  describe(): string {
     return `The store breaks a rule of TokenStore, "${this.rule}": ${this.problem}.`
   }
 }

@@ -32,9 +32,9 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
     deepStrictEqual([error.option, error.reason], [option, "must be greater than zero"])
   })
 
-  test("is the shortest lease in lease, as zero; the longest is an hour", function*() {
+  test("is the shortest lease in lease, as zero; others have whole milliseconds, at most an hour", function*() {
     const leases = yield* Ref.make<ReadonlyArray<number>>([])
-    for (const lease of [duration, 0, Infinity]) {
+    for (const lease of [duration, 0, 5000.5, Infinity]) {
       const { source } = yield* endpoint()
       const memory = yield* TokenStore.makeMemory
       const store = TokenStore.TokenStore.of({
@@ -48,7 +48,7 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
       const { acquire } = yield* member(source, store, { lease })
       yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
     }
-    deepStrictEqual(yield* Ref.get(leases), [100, 100, 3_600_000])
+    deepStrictEqual(yield* Ref.get(leases), [100, 100, 5001, 3_600_000])
   })
 
   test("does not wait for another process in maxWait, nor for the store in storeTimeout", function*() {
@@ -67,21 +67,22 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
   })
 })
 
-describe("the remaining lifetime of an expired token", () => {
-  const expired = Effect.map(
-    Effect.all([fullToken("expired"), DateTime.now]),
-    ([token, now]) =>
-      new AccessToken.AccessToken({
-        ...token,
-        acquiredAt: DateTime.subtract(now, { minutes: 2 }),
-        expiresAt: DateTime.subtract(now, { minutes: 1 })
+describe("a store of your own gets the remaining lifetime of a token", () => {
+  test.each([["zero if it has expired", 0, 0], ["whole milliseconds", 120_000.5, 60_001]] as const)(
+    "as %s",
+    function*([, more, life]) {
+      const acquired = Effect.map(Effect.all([fullToken("token"), DateTime.now]), ([token, now]) => {
+        const end = DateTime.addDuration(DateTime.subtract(now, { minutes: 1 }), more)
+        return new AccessToken.AccessToken({
+          ...token,
+          acquiredAt: DateTime.subtract(now, { minutes: 2 }),
+          expiresAt: end
+        })
       })
+      const { puts, store } = yield* watched
+      const { acquire } = yield* member(TokenSource.make(() => acquired), store)
+      yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
+      deepStrictEqual((yield* puts).map(([, , life]) => life), [life])
+    }
   )
-
-  test("is zero for a store of your own", function*() {
-    const { puts, store } = yield* watched
-    const { acquire } = yield* member(TokenSource.make(() => expired), store)
-    yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
-    deepStrictEqual((yield* puts).map(([, , life]) => life), [0])
-  })
 })

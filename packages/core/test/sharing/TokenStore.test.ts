@@ -170,7 +170,7 @@ describe.concurrent("the contract is broken by a store in which", () => {
     const broken = TokenStore.TokenStore.of({ ...store, ...change(store, leases) })
     const messages = yield* Effect.forEach(rules, ({ check }) =>
       Effect.match(check, {
-        onFailure: ({ message }) => message,
+        onFailure: (error) => Object.assign({ message: "" }, error.toJSON()).message,
         onSuccess: () => ""
       }), { concurrency: "unbounded" }).pipe(Effect.provideService(TokenStore.TokenStore, broken))
     const [message = ""] = messages.filter((message) =>

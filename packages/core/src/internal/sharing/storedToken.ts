@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Service as Store } from "../../TokenStore.js"
-import { leewayOf } from "../lifetime.js"
+import { leewayOf, wholeMillis } from "../lifetime.js"
 import { isRepeated, isRepeatedDue, sameValue, withKnownExpiry } from "../repeatedToken.js"
 import type { Sealing } from "./seal.js"
 
@@ -50,8 +50,8 @@ export const make = (store: Store, { key, open, seal }: Sealing, wanted: Wanted)
         const token = withKnownExpiry(wanted.replacing, received)
         const entry = yield* seal(encode(token))
         const left = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
-        // It may have expired by now, and a store expects no negative duration.
-        yield* store.put(key, entry, Math.max(left, 0))
+        // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
+        yield* store.put(key, entry, wholeMillis(left))
       }).pipe(Effect.exit),
     /** The last token that `find` did not return because too little is left of it. None if that has expired. */
     short: Effect.map(Clock.currentTimeMillis, (now) => short && short.expiresAt.epochMillis > now ? short : undefined)
@@ -87,7 +87,13 @@ const Stored = Schema.parseJson(Schema.Struct({
   clientId: optional(Schema.String)
 }))
 
-const encode: (token: AccessToken) => string = Schema.encodeSync(Stored)
+const encodeStored = Schema.encodeSync(Stored)
+
+/** Effect 4 encodes whole milliseconds only. */
+const wholeTime = ({ epochMillis }: DateTime.Utc): DateTime.Utc => DateTime.unsafeMake(Math.floor(epochMillis))
+
+const encode = (token: AccessToken): string =>
+  encodeStored({ ...token, acquiredAt: wholeTime(token.acquiredAt), expiresAt: wholeTime(token.expiresAt) })
 
 const decodeStored = Schema.decodeUnknownOption(Stored)
 

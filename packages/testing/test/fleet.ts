@@ -230,21 +230,21 @@ export const outage = (start: Starting, { end, fault, reason, when }: Outage) =>
     })
   )
 
-/** Of five processes, the one that acquires the token for all is killed. The others send one more token request. */
+/** Of six processes, the one that acquires the token for all is killed. The others send one more token request. */
 export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
   Effect.gen(function*() {
-    const [holder, ...others] = yield* processes(program, 5)
+    const [holder, ...others] = yield* processes(program, 6)
     assert(holder !== undefined)
     const { tokenRequests, fail, settings } = yield* shop()
-    const [first] = yield* share(inThese([holder]), 1, store, { ...settings, lease: "1 second" })
-    const members = yield* share(inThese(others), 4, store, settings)
+    const [first] = yield* share(inThese([holder]), 1, store, { ...settings, lease: "5 seconds" })
+    const members = yield* share(inThese(others), 5, store, settings)
     assert(first !== undefined)
     yield* fail(Fault.hang())
     const killed = yield* Effect.fork(Effect.exit(first.get))
     yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
     yield* holder.kill
     const [took, distinct] = yield* Effect.timed(tokens(members))
-    // They wait for the lease, which is a second.
+    // They wait for the lease, which is the default.
     assert.isBelow(Duration.toMillis(took), 20_000)
     yield* warnedOf(members)
     deepStrictEqual([distinct, yield* tokenRequests, (yield* Fiber.join(killed))._tag], [1, 2, "Failure"])

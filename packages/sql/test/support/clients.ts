@@ -54,7 +54,7 @@ const sqlite = (file: string) => {
       return {
         ...{ execute: rows, executeRaw: rows, executeUnprepared: rows },
         ...{ executeValues: arrays, executeValuesUnprepared: arrays },
-        executeStream: () => Stream.die("not implemented")
+        executeStream: () => Stream.die("the store reads no stream")
       }
     }
   )

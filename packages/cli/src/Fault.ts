@@ -46,8 +46,7 @@ export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault 
     case "CredentialsError":
       return configuration(error.describe(names))
     default:
-      // This command has no other way to send the secret.
-      return (isTransient(error) ? unavailable : refused)(error.describe(names).replace(/, unless Token.*them/, ""))
+      return (isTransient(error) ? unavailable : refused)(error.describe(names))
   }
 }
 

@@ -58,7 +58,8 @@ export const read = (
     if (cacheDir?.value === "") return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
     const found = { authUrl, clientId, apiUrl, cacheDir, clientSecret: secret }
     const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
-    const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
+    const request = "an application with TokenRequest.clientSecretPost"
+    const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure", request })
     const clientSecret = yield* secret.read
     const client = yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain)
     const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : host.pathOf(cacheDir.value)

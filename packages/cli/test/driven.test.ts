@@ -173,7 +173,7 @@ describe("token, call and check", () => {
         "a wrong secret",
         setting({ STORE_API_CLIENT_SECRET: "another+invented-secret" }),
         4,
-        /^The .* refused .*\(status 401.*\): check the client id and secret, which .*, such as \+ or %\.$/
+        /^The .* refused .*\(status 401.*\): check the client id and secret, which .*, such as \+ or %, unless an application .* sends them\.$/
       ],
       ["a missing secret", withoutSecret, 3, /^STORE_API_CLIENT_SECRET is not set\./],
       ["an unusable URL", setting({ STORE_API_AUTH_URL: "no" }), 3, /^STORE_API_AUTH_URL is/]

@@ -257,7 +257,7 @@ export class TokenRefusedError
     const advice = {
       InvalidClient: this.changedByFormDecoding
         ? `check ${client}, which contain characters that servers read differently, such as + or %, unless ` +
-          "TokenRequest.clientSecretPost sends them"
+          `${names["request"] ?? "TokenRequest.clientSecretPost"} sends them`
         : `check ${client}`,
       InvalidRequest: code === ""
         ? `check ${path}`

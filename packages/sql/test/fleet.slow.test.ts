@@ -14,30 +14,28 @@ const storeAt: StoreAt = (url) => SqlTokenStore.layerLazy(clientAt(url))
 
 const program = new URL("./child/member.ts", import.meta.url)
 
-interface Row extends Pick<Fleet.Outage, "reason" | "when"> {
-  readonly name: string
-  readonly fault: (database: Database) => Effect.Effect<unknown>
-  readonly end: (database: Database) => Effect.Effect<unknown>
-}
+type Row = { readonly name: string } & Pick<Fleet.Outage, "reason" | "when"> & ReturnType<typeof by>
 
-const query = (...texts: ReadonlyArray<string>) => ({ query }: Database) => query(...texts)
+const by = (faults: string | ReadonlyArray<string>, ...ends: ReadonlyArray<string>) => ({
+  fault: ({ query }: Database): Effect.Effect<unknown> => query(...[faults].flat()),
+  end: ({ query }: Database): Effect.Effect<unknown> => query(...ends)
+})
 
 const when = "from the start"
-
+const stop = { fault: ({ stop }: Database) => stop, end: ({ start }: Database) => start }
 const pause = { fault: ({ pause }: Database) => pause, end: ({ resume }: Database) => resume }
+const silent = { ...pause, name: "does not respond for a while", reason: "no response in time" }
 
-const down: Row = {
-  ...{ name: "is down", reason: "ECONNREFUSED", when },
-  fault: ({ stop }) => stop,
-  end: ({ start }) => start
-}
+const servers = [
+  { ...stop, name: "is down", reason: "ECONNREFUSED", when },
+  silent,
+  { ...silent, name: "does not respond from the start", when }
+] as const
 
-const silent: Row = { ...pause, name: "does not respond for a while", reason: "no response in time" }
-
-const servers = [down, silent, { ...silent, name: "does not respond from the start", when }] as const
-
+const readOnly = "default_transaction_read_only"
 /** Open connections keep the setting. */
 const disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'member'"
+const full = "CREATE TRIGGER disk BEFORE INSERT ON store_api_tokens BEGIN SELECT RAISE(ABORT, 'is full'); END"
 
 /** The first of each kind of database makes all operations fail at once. */
 const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
@@ -45,44 +43,45 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
     ...servers,
     {
       ...{ name: "accepts no more connections", reason: "53300", when },
-      fault: query("ALTER ROLE member CONNECTION LIMIT 0"),
-      end: query("ALTER ROLE member CONNECTION LIMIT -1")
+      ...by("ALTER ROLE member CONNECTION LIMIT 0", "ALTER ROLE member CONNECTION LIMIT -1")
     },
     {
       ...{ name: "only reads", reason: "25006", when },
-      fault: query("ALTER ROLE member SET default_transaction_read_only = on"),
-      end: query("ALTER ROLE member RESET default_transaction_read_only", disconnect)
+      ...by(`ALTER ROLE member SET ${readOnly} = on`, `ALTER ROLE member RESET ${readOnly}`, disconnect)
     },
     {
       ...{ name: "grants no right to the table", reason: "42501" },
-      fault: query("REVOKE ALL ON store_api_tokens FROM member"),
-      end: query("GRANT ALL ON store_api_tokens TO member")
+      ...by("REVOKE ALL ON store_api_tokens FROM member", "GRANT ALL ON store_api_tokens TO member")
     },
     {
       ...{ name: "lacks the table, and grants no right to create it", reason: "42P01" },
-      fault: query("DROP TABLE store_api_tokens", "REVOKE ALL ON SCHEMA public FROM member, public"),
-      end: query("GRANT ALL ON SCHEMA public TO member")
+      ...by(
+        ["DROP TABLE store_api_tokens", "REVOKE ALL ON SCHEMA public FROM member, public"],
+        "GRANT ALL ON SCHEMA public TO member"
+      )
     }
   ],
   mysql: [
     ...servers,
     {
+      ...{ name: "accepts no more connections", reason: "ER_TOO_MANY_USER_CONNECTIONS", when },
+      ...by("SET GLOBAL max_user_connections = -1", "SET GLOBAL max_user_connections = 1000")
+    },
+    {
       ...{ name: "only reads", reason: "ER_OPTION_PREVENTS_STATEMENT" },
-      fault: query("SET GLOBAL read_only = 1"),
-      end: query("SET GLOBAL read_only = 0")
+      ...by("SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0")
     },
     {
       ...{ name: "grants no right to the tables", reason: "ER_DBACCESS_DENIED_ERROR", when },
-      fault: query("REVOKE ALL ON tokens.* FROM member@127.0.0.1"),
-      end: query("GRANT ALL ON tokens.* TO member@127.0.0.1")
+      ...by("REVOKE ALL ON tokens.* FROM member@127.0.0.1", "GRANT ALL ON tokens.* TO member@127.0.0.1")
     }
   ],
   sqlite: [
     {
       ...{ name: "lacks the table", reason: "ERR_SQLITE_ERROR" },
-      fault: query("ALTER TABLE store_api_tokens RENAME TO gone"),
-      end: query("ALTER TABLE gone RENAME TO store_api_tokens")
+      ...by("ALTER TABLE store_api_tokens RENAME TO gone", "ALTER TABLE gone RENAME TO store_api_tokens")
     },
+    { name: "is full", reason: "ERR_SQLITE_ERROR", ...by(full, "DROP TRIGGER disk") },
     { ...pause, name: "is locked by another process", reason: "SQLITE_BUSY" },
     { ...pause, name: "is locked by another process from the start", reason: "SQLITE_BUSY", when }
   ]

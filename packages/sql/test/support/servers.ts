@@ -113,7 +113,7 @@ const recipes: Record<Exclude<Kind, "sqlite">, Recipe> = {
         command: ["--no-defaults", data, ...user, `--port=${port}`, "--bind-address=127.0.0.1"]
           .concat(`--socket=${join(folder, "socket")}`, `--pid-file=${join(folder, "pid")}`, `--init-file=${file}`)
           // Each commit survives the end of the process. With 0, a lease that was released could be held again.
-          .concat("--innodb-flush-log-at-trx-commit=2")
+          .concat("--innodb-flush-log-at-trx-commit=2", "--max-user-connections=1000")
       }
     },
     prepare: [

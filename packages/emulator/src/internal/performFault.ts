@@ -13,21 +13,15 @@ import * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fault from "../Fault.js"
-import type { Body, Request } from "./request.js"
+import type { Body, Exchange } from "./request.js"
 import { endConnection } from "./server.js"
-import type { Settings } from "./settings.js"
-import type { Tokens } from "./tokens.js"
 
 type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
 /** The request to which a fault applies. */
-export interface FaultContext {
-  readonly request: Request
-  readonly body: Body
+interface FaultContext extends Exchange {
   /** The response without the fault. */
   readonly regular: Response
-  readonly settings: Settings
-  readonly tokens: Tokens
   /** The URL of the second origin. */
   readonly secondOrigin: string
 }
@@ -62,7 +56,7 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
   })
 }
 
-export const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
+const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
 
 const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
 

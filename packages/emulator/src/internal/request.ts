@@ -1,11 +1,13 @@
-/** A request as received, and its body. */
+/** A request as received, its body, and how the endpoints respond. */
 import { Buffer } from "node:buffer"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as Effect from "effect/Effect"
-import type { Kind } from "../RecordedRequest.js"
+import type { Kind, RecordedRequest } from "../RecordedRequest.js"
 import type { Settings } from "./settings.js"
+import type { Tokens } from "./tokens.js"
 
 export type Request = Effect.Effect.Success<ReturnType<typeof current>>
 
@@ -13,6 +15,28 @@ export type Request = Effect.Effect.Success<ReturnType<typeof current>>
 export interface Body {
   readonly bytes: Buffer
   readonly received: number
+}
+
+/** What an endpoint and a fault know about the request to which they respond. */
+export interface Exchange {
+  readonly request: Request
+  readonly body: Body
+  readonly settings: Settings
+  readonly tokens: Tokens
+  /** Changes the record of the request. */
+  readonly update: (change: Partial<RecordedRequest>) => void
+}
+
+export const json = (content: unknown, status = 200, headers: Readonly<Record<string, string>> = {}) =>
+  HttpServerResponse.unsafeJson(content, {
+    status,
+    headers: { "cache-control": "no-store", pragma: "no-cache", ...headers }
+  })
+
+/** Fails with a response, and with the reason for it: a sentence of ours, so that it holds no part of the request. */
+export const refuse = (status: number, reason: string, error?: string, headers?: Readonly<Record<string, string>>) => {
+  const content = error === undefined ? { message: reason } : { error, error_description: reason }
+  return Effect.fail({ reason, response: json(content, status, headers) })
 }
 
 const kindOf = (path: string, { basePath, tokenPath }: Settings): Kind =>

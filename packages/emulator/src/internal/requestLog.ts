@@ -1,6 +1,6 @@
 /** Records requests so that printing a record discloses no secret. */
 import type { Socket } from "node:net"
-import { parse, unescape } from "node:querystring"
+import { unescape } from "node:querystring"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import * as Redacted from "effect/Redacted"
 import type { Fault } from "../FaultModel.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import { type Body, readBody, type Request } from "./request.js"
+import { type Exchange, readBody, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import { methodsIn } from "./tokenEndpoint.js"
 import type { Tokens } from "./tokens.js"
@@ -31,8 +31,6 @@ export interface ObserverService {
 
 /** A connection that met a fault. It has neither a response nor a token. */
 export type FailedConnection = Pick<RecordedRequest, "startedAt" | "endedAt" | "status" | "token" | "reason">
-
-type Update = (change: Partial<RecordedRequest>) => void
 
 const hidden = "<redacted>"
 const sensitiveHeaders = ["authorization", "proxy-authorization", "cookie", "x-api-key"]
@@ -88,11 +86,11 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   const record = (
     request: Request,
     maxBodyBytes: number,
-    respond: (body: Body, update: Update) => Effect.Effect<HttpServerResponse.HttpServerResponse>
+    respond: (exchange: Exchange) => Effect.Effect<HttpServerResponse.HttpServerResponse>
   ) =>
     Effect.gen(function*() {
       const entry = { current: onArrival(request, yield* DateTime.now) }
-      const update: Update = (change) => {
+      const update = (change: Partial<RecordedRequest>) => {
         entry.current = { ...entry.current, ...change }
       }
       const end = Effect.flatMap(DateTime.now, (now) => {
@@ -108,9 +106,11 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       return yield* Effect.gen(function*() {
         const body = yield* readBody(request, maxBodyBytes)
         const text = body.bytes.toString()
-        const clientAuthentication = request.kind === "token" ? methodsIn(request, parse(text), settings) : []
+        const clientAuthentication = request.kind === "token"
+          ? methodsIn(request, new URLSearchParams(text), settings)
+          : []
         update({ clientAuthentication, body: Redacted.make(text), bodyBytes: body.received })
-        const response = yield* respond(body, update)
+        const response = yield* respond({ request, body, settings, tokens, update })
         update({ status: Option.some(response.status) })
         return response
       }).pipe(Effect.ensuring(end))

@@ -1,52 +1,72 @@
 /** The token endpoint as in the specification or in RFC 6749, with errors as in section 5.2 of the latter. */
 import { Buffer } from "node:buffer"
-import { parse, type ParsedUrlQuery, unescape } from "node:querystring"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { unescape } from "node:querystring"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
 import type { ClientAuthentication } from "../EmulatorOptions.js"
-import type { IssuedToken } from "../IssuedToken.js"
-import type { Body, Request } from "./request.js"
+import { type Body, type Exchange, json, refuse, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
-import type { Tokens } from "./tokens.js"
 
 export const maxBodyBytes = 64 * 1024
 
 const contentType = "application/x-www-form-urlencoded"
-const notStored = { "cache-control": "no-store", pragma: "no-cache" }
+const fields = ["grant_type", "client_id", "client_secret"]
+const grant = "client_credentials"
 
-/** A refusal is a failure, which becomes a response at the end. */
-export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) =>
+export const respond = ({ body, request, settings, tokens, update }: Exchange) =>
   Effect.gen(function*() {
     yield* refuseRequest(request, body, settings)
-    const sent = body.bytes.toString()
-    const read = isRaw(settings) ? readRaw(sent, settings) : readForm(request, parse(sent), settings)
-    const { client, scope } = yield* read
+    const { client, scope } = yield* readForm(request, body.bytes.toString(), settings)
     const { remaining, token } = yield* tokens.issue(client, scope)
-    return granted(client, token, remaining)
-  }).pipe(Effect.catchAll(Effect.succeed))
+    update({ token: Option.some(token) })
+    return json({
+      access_token: Redacted.value(token.value),
+      token_type: "bearer",
+      expires_in: Math.floor(Duration.toSeconds(remaining)),
+      scope: token.scope,
+      application_name: client.applicationName ?? client.clientId,
+      "developer.email": client.developerEmail ?? "developer@example.invalid",
+      issued_at: String(DateTime.toEpochMillis(token.issuedAt)),
+      client_id: client.clientId
+    })
+  })
+
+const invalidRequest = (reason: string, status = 400, headers?: Readonly<Record<string, string>>) =>
+  refuse(status, reason, "invalid_request", headers)
+
+const refuseRequest = ({ header, method, query }: Request, { received }: Body, { lenient }: Settings) => {
+  if (method !== "POST") return invalidRequest("The method must be POST.", 405, { allow: "POST" })
+  if (query !== undefined) return invalidRequest("The request must have no query parameters and no question mark.")
+  const types = header("content-type").map((type) => lenient ? type.replace(/;.*/, "").trim().toLowerCase() : type)
+  if (types.join() !== contentType) return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
+  if (received > maxBodyBytes) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
+  return Effect.void
+}
 
 const isRaw = ({ methods }: Settings) => methods.includes("specification")
 
-/** Compares without decoding: `+`, `/`, `=`, `%` and spaces in a secret are sent raw. */
-const readRaw = (sent: string, { clients, lenient }: Settings) => {
-  const text = lenient ? inOrder(sent) : sent
-  const client = clients.find((candidate) => formOf(candidate) === text)
-  return client === undefined ? refuseForm(text, clients) : Effect.succeed({ client, scope: "" })
-}
-
-const isBasic = (authorization: string) => /^basic\b/i.test(authorization)
-
 /** Returns where a token request has credentials, accepted or not. */
-export const methodsIn = ({ header }: Request, form: ParsedUrlQuery, settings: Settings) => [
-  ...header("authorization").filter(isBasic).map((): ClientAuthentication => "client_secret_basic"),
-  ...("client_id" in form || "client_secret" in form
+export const methodsIn = ({ header }: Request, form: URLSearchParams, settings: Settings) => [
+  ...header("authorization")
+    .filter((value) => /^basic\b/i.test(value))
+    .map((): ClientAuthentication => "client_secret_basic"),
+  ...(form.has("client_id") || form.has("client_secret")
     ? [isRaw(settings) ? "specification" as const : "client_secret_post" as const]
     : [])
 ]
+
+/** Without decoding, because the specification sends `+`, `/`, `=`, `%` and spaces in a secret as they are. */
+const rawForm = (text: string) =>
+  new URLSearchParams(
+    text.split("&").map((pair) => {
+      const [name = "", ...value] = pair.split("=")
+      return [name, value.join("=")]
+    })
+  )
 
 /** Returns id and secret. The base64 must be that of RFC 4648, with padding. */
 const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
@@ -56,99 +76,60 @@ const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
   return [id, secret.join(":")].map((value) => unescape(value.replaceAll("+", " ")))
 }
 
-/** RFC 6749 section 2.3.1: the form is decoded, and so are id and secret in a header. Ignores unknown fields. */
-const readForm = (request: Request, form: ParsedUrlQuery, settings: Settings) => {
+/** RFC 6749 section 2.3.1: the form is decoded, and so are id and secret in a header. */
+const readForm = (request: Request, sent: string, settings: Settings) => {
   const { clients, methods } = settings
-  const sent = methodsIn(request, form, settings)
-  const challenge = [...methods, ...sent].includes("client_secret_basic")
+  const isSpecified = isRaw(settings)
+  const form = isSpecified ? rawForm(sent) : new URLSearchParams(sent)
+  const [method, ...more] = methodsIn(request, form, settings)
+  const [grantType, ...inBody] = fields.map((name) => form.get(name))
+  const [id, secret] = method === "client_secret_basic" ? readBasic(request.header("authorization")) : inBody
+  const client = clients.find(({ clientId, clientSecret }) =>
+    grantType === grant && clientId === id && Redacted.value(clientSecret) === secret
+  )
+  const challenge = [...methods, method].includes("client_secret_basic")
     ? { "www-authenticate": `Basic realm="store-api"` }
     : undefined
-  const invalidClient = (description: string) => refused(401, "invalid_client", description, challenge)
+  const invalidClient = (reason: string) => refuse(401, reason, "invalid_client", challenge)
 
-  const known = [...fields, "scope"]
-  const isRepeated = known.some((name) => Array.isArray(form[name]))
-  if (isRepeated) return invalidRequest(`None of ${known.join(", ")} may be repeated.`)
-  const [grantType, ...inBody] = fields.map((name) => form[name])
-  if (!grantType) return invalidRequest("The body must hold grant_type.")
-  if (grantType !== grant) return otherGrant
-  const [method, ...more] = sent
-  if (more.length > 0) return invalidRequest("The credentials must be sent once: in the header or the body.")
+  if (more.length > 0) {
+    return invalidRequest(`The credentials must be sent once: in ${isSpecified ? "" : "the header or "}the body.`)
+  }
+  if (client === undefined && isSpecified && isEncoded(sent, clients)) {
+    return invalidClient("The values are encoded; the specification sends them raw, without encoding.")
+  }
+  if (grantType && grantType !== grant) {
+    return refuse(400, `The only grant_type is ${grant}.`, "unsupported_grant_type")
+  }
+  const problem = problemOf(form, settings)
+  if (problem !== undefined) return invalidRequest(problem)
   if (method === undefined || !methods.includes(method)) {
     return invalidClient(`The client must authenticate with ${methods.join(" or ")}.`)
   }
-  const [id, secret] = method === "client_secret_basic" ? readBasic(request.header("authorization")) : inBody
-  const client = clients.find(({ clientId, clientSecret }) =>
-    clientId === id && Redacted.value(clientSecret) === secret
-  )
+  const hint = isSpecified ? "" : `, or not encoded as ${method} requires`
   return client === undefined
-    ? invalidClient(`The client_id is unknown or the client_secret is wrong, or not encoded as ${method} requires.`)
-    : Effect.succeed({ client, scope: String(form["scope"] ?? "") })
+    ? invalidClient(`The client_id is unknown or the client_secret is wrong${hint}.`)
+    : Effect.succeed({ client, scope: form.get("scope") ?? "" })
 }
 
-const granted = (client: Client, token: IssuedToken, remaining: Duration.Duration) =>
-  HttpServerResponse.unsafeJson({
-    access_token: Redacted.value(token.value),
-    token_type: "bearer",
-    expires_in: Math.floor(Duration.toSeconds(remaining)),
-    scope: token.scope,
-    application_name: client.applicationName ?? client.clientId,
-    "developer.email": client.developerEmail ?? "developer@example.invalid",
-    issued_at: String(DateTime.toEpochMillis(token.issuedAt)),
-    client_id: client.clientId
-  }, { headers: notStored })
-
-/** The description is a fixed sentence, so that it holds no part of the request. */
-const refused = (status: number, error: string, description: string, headers?: Readonly<Record<string, string>>) =>
-  Effect.fail(
-    HttpServerResponse.unsafeJson(
-      { error, error_description: description },
-      { status, headers: { ...notStored, ...headers } }
-    )
+/** Whether a client encoded, in either way, the form that the specification sends raw. */
+const isEncoded = (sent: string, clients: ReadonlyArray<Client>) => {
+  const decoded = [unescape(sent), unescape(sent.replaceAll("+", " "))]
+  return clients.some(({ clientId, clientSecret }) =>
+    decoded.includes(`grant_type=${grant}&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`)
   )
-
-const invalidRequest = (description: string, status = 400, headers?: Readonly<Record<string, string>>) =>
-  refused(status, "invalid_request", description, headers)
-
-const refuseRequest = ({ header, method, query }: Request, { received }: Body, settings: Settings) => {
-  if (method !== "POST") return invalidRequest("The method must be POST.", 405, { allow: "POST" })
-  if (query !== undefined) return invalidRequest("The request must have no query parameters and no question mark.")
-  const types = header("content-type").map((type) =>
-    settings.lenient ? type.replace(/;.*/, "").trim().toLowerCase() : type
-  )
-  if (types.join() !== contentType) return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
-  // RFC 6749 section 2.3: a client must not use more than one authentication method. The specified one is the body.
-  if (isRaw(settings) && header("authorization").some(isBasic)) {
-    return invalidRequest("The credentials must be in the body only, without an Authorization header.")
-  }
-  if (received > maxBodyBytes) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
-  return Effect.void
 }
 
-const fields = ["grant_type", "client_id", "client_secret"]
-const grant = "client_credentials"
-const otherGrant = refused(400, "unsupported_grant_type", `The only grant_type is ${grant}.`)
-
-const formOf = ({ clientId, clientSecret }: Client) =>
-  `grant_type=${grant}&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
-
-const position = (pair: string) => fields.findIndex((name) => pair.startsWith(`${name}=`))
-
-/** Puts the fields in the order of the specification. Unknown fields come first. */
-const inOrder = (form: string) => form.split("&").sort((one, other) => position(one) - position(other)).join("&")
-
-/** Returns the error for a form that matches no client. */
-const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {
-  const decoded = [unescape(text), unescape(text.replaceAll("+", " "))]
-  if (clients.some((client) => decoded.includes(formOf(client)))) {
-    return refused(401, "invalid_client", "The values are encoded; the specification sends them raw, without encoding.")
+/** Returns the problem with the fields of a form, if there is one. The specification allows no others. */
+const problemOf = (form: URLSearchParams, settings: Settings) => {
+  const names = [...form.keys()]
+  if (isRaw(settings)) {
+    const areAll = fields.every((name, index) => form.get(name) && (settings.lenient || names[index] === name))
+    return areAll && names.length === fields.length
+      ? undefined
+      : `The body must hold ${fields.join(", ")}, in this order, each once and not empty, and nothing else.`
   }
-  const required = `${fields.join(", ")}, in this order, each once, and nothing else`
-  if (text === "") return invalidRequest(`The body is empty; it must hold ${required}.`)
-  const pairs = text.split("&")
-  const grantType = /(?:^|&)grant_type=([^&]*)/.exec(text)?.[1]
-  if (grantType && grantType !== grant) return otherGrant
-  const names = pairs.map((pair) => pair.replace(/=.*/s, ""))
-  if (names.join() !== fields.join()) return invalidRequest(`The body must hold ${required}.`)
-  if (pairs.some((pair) => /^[^=]*=?$/.test(pair))) return invalidRequest(`None of ${fields.join(", ")} may be empty.`)
-  return refused(401, "invalid_client", "The client_id is unknown or the client_secret is wrong.")
+  const known = [...fields, "scope"]
+  if (known.some((name) => form.getAll(name).length > 1)) return `None of ${known.join(", ")} may be repeated.`
+  return form.get("grant_type") ? undefined : "The body must hold grant_type."
 }

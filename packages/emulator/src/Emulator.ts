@@ -4,7 +4,6 @@
  *
  * @since 1.0.0
  */
-import type { Socket } from "node:net"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -163,15 +162,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const faults = faultQueue.make(resolved)
     const tls = resolved.tls ? yield* tlsServers.make : undefined
     const secondLog = requestLog.make(resolved, { keep: observer.keep, onEnd: () => Effect.void }, issued)
-    const second = yield* listen({ ...resolved, port: 0 }, app.secondOrigin(resolved, secondLog))
-    const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin }
-    const run = yield* FiberSet.makeRuntime()
-    const takeFault = (socket: Socket) =>
-      Option.map(faults.take("connection"), (fault) => {
-        run(log.connection(socket, fault))
-        return fault
-      })
-    const server = yield* listen(resolved, app.emulator(parts), takeFault, tls)
+    const second = yield* listen({ ...resolved, port: 0, tls: false }, app.secondOrigin(resolved, secondLog))
+    const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin, tls }
+    const server = yield* listen(resolved, app.emulator(parts), app.connection(parts, yield* FiberSet.makeRuntime()))
     return {
       url: `${server.origin}${resolved.basePath}`,
       tokens: issued.all,
@@ -184,7 +177,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       clearFaults: faults.clear,
       connections: server.connections,
       elsewhere: { url: second.origin, requests: secondLog.all },
-      ca: Option.map(Option.fromNullable(tls), ({ ca }) => ca)
+      ca: Option.fromNullable(tls?.ca)
     }
   })
 

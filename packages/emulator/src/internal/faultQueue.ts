@@ -70,9 +70,8 @@ export const make = (settings: Settings) => {
     take: (place: Kind | "connection", isReused = false): Option.Option<Fault> => {
       const index = queue.findIndex(({ _tag, on }) => on === place && (isReused || _tag !== "Stale"))
       const fault = queue[index]
-      if (fault === undefined) return Option.none()
-      queue.splice(index, 1, ...(fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []))
-      return Option.some(fault)
+      if (fault) queue.splice(index, 1, ...(fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []))
+      return Option.fromNullable(fault)
     },
     pending: Effect.sync((): ReadonlyArray<Fault> => [...queue]),
     clear: Effect.sync(() => void queue.splice(0))

@@ -4,17 +4,16 @@
  */
 import { Buffer } from "node:buffer"
 import type { ServerResponse } from "node:http"
-import type { Socket } from "node:net"
-import { pipeline, Readable } from "node:stream"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
 import { gzipSync } from "node:zlib"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fault from "../Fault.js"
 import type { Body, Exchange } from "./request.js"
-import { endConnection } from "./server.js"
+import { breakOff } from "./server.js"
 
 type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
@@ -48,9 +47,9 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Drip: ({ every, status }) => drip(outgoing, status, every),
     Flood: ({ bytes, status }) => flood(outgoing, status, bytes),
     Redirect: ({ status, to }) => respond(status, location(to, context)),
-    Raw: ({ bytes, ending }) => writeRaw(socket, bytes, ending),
-    Stale: () => writeRaw(socket, empty, "Reset"),
-    // `server.ts` performs these before there is a request.
+    Raw: ({ bytes, ending }) => Effect.zipRight(breakOff(socket, bytes, ending), Effect.never),
+    Stale: () => Effect.zipRight(breakOff(socket, empty, "Reset"), Effect.never),
+    // `app.ts` performs these before there is a request.
     Connection: () => regular,
     Tls: () => regular
   })
@@ -110,29 +109,8 @@ const chunks = function*(bytes: number) {
 
 /** Writes as fast as the client reads. If the client disconnects, the platform interrupts this. */
 const flood = (outgoing: ServerResponse, status: number, bytes: number) =>
-  Effect.zipRight(
-    writeHead(outgoing, status),
-    Effect.async<HttpServerResponse.HttpServerResponse>((resume) => {
-      pipeline(Readable.from(chunks(bytes)), outgoing, (error) => {
-        if (!error) resume(Effect.succeed(HttpServerResponse.empty({ status })))
-      })
-    })
+  writeHead(outgoing, status).pipe(
+    Effect.zipRight(Effect.tryPromise(() => pipeline(Readable.from(chunks(bytes)), outgoing))),
+    Effect.catchAll(() => Effect.never),
+    Effect.as(HttpServerResponse.empty({ status }))
   )
-
-/**
- * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This pause lets it
- * read the bytes first. It uses the real clock because a test clock might not advance. Between the two sleeps, a client
- * of this process reads, however busy the machine is.
- */
-const timeToRead = Effect.withClock(Effect.repeatN(Effect.sleep("10 millis"), 1), Clock.make())
-
-/** Writes bytes to the socket and ends the connection. The platform interrupts this when the socket closes. */
-const writeRaw = (socket: Socket, bytes: Uint8Array, ending: Fault.Ending) =>
-  Effect.gen(function*() {
-    if (bytes.length > 0) {
-      yield* Effect.async<void>((resume) => void socket.write(bytes, () => resume(Effect.void)))
-      if (ending === "Reset") yield* timeToRead
-    }
-    endConnection(socket, ending)
-    return yield* Effect.never
-  })

@@ -1,6 +1,7 @@
 /** Records requests so that printing a record discloses no secret. */
 import type { Socket } from "node:net"
 import { unescape } from "node:querystring"
+import { finished } from "node:stream/promises"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -123,10 +124,7 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       const start = { startedAt: yield* DateTime.now, status: Option.none(), token: Option.none() }
       const failed = { ...start, reason: Option.some(nameOfFault(fault)), endedAt: Option.none() }
       yield* report(failed)
-      yield* Effect.async<void>((resume) => {
-        if (socket.closed) resume(Effect.void)
-        else socket.once("close", () => resume(Effect.void))
-      })
+      yield* Effect.ignore(Effect.tryPromise(() => finished(socket)))
       yield* report({ ...failed, endedAt: Option.some(yield* DateTime.now) })
     })
 

@@ -8,30 +8,29 @@ import type { ServeError } from "@effect/platform/HttpServerError"
 import type { HttpServerRequest } from "@effect/platform/HttpServerRequest"
 import type { HttpServerResponse } from "@effect/platform/HttpServerResponse"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { constTrue } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import type { Ending, Fault } from "../FaultModel.js"
+import type { Ending } from "../FaultModel.js"
 import { type Settings, unusable } from "./settings.js"
 import { prefix } from "./steering.js"
-import type { TlsServers } from "./tls.js"
 
-/** Returns the fault for a new connection. */
-type TakeFault = (socket: Socket) => Option.Option<Fault>
+/** Passes a new connection to the server, unless it meets a fault. */
+type Accept = (socket: Socket, serve: (socket: Socket) => void) => void
 
 export const listen = (
   settings: Settings,
   app: Effect.Effect<HttpServerResponse, never, HttpServerRequest>,
-  takeFault: TakeFault = Option.none,
-  tls?: TlsServers
+  accept: Accept = (socket, serve) => serve(socket)
 ) =>
   Effect.gen(function*() {
-    const { host, port, steering } = settings
+    const { host, port, steering, tls } = settings
     // A load balancer usually reuses connections for 60 seconds, so servers behind it keep them longer. After Node's
     // default of 5 seconds, a busy client would meet closed connections.
     const nodeServer = Http.createServer({ keepAliveTimeout: 65_000 })
-    const sockets = interceptConnections(nodeServer, takeFault, steering, tls)
+    const sockets = interceptConnections(nodeServer, accept, steering)
     const server = yield* NodeHttpServer.make(() => nodeServer, { host, port }).pipe(
       Effect.mapError((error) => cannotListen(error, settings))
     )
@@ -51,19 +50,31 @@ export const listen = (
     const address = nodeServer.address()
     const boundPort = typeof address === "object" && address !== null ? address.port : port
     return {
-      origin: `${tls === undefined ? "http" : "https"}://${host === "::1" ? "[::1]" : host}:${boundPort}`,
+      origin: `${tls ? "https" : "http"}://${host === "::1" ? "[::1]" : host}:${boundPort}`,
       connections: Effect.sync(() => sockets.size)
     }
   })
 
-/** Ends a connection after the last byte is sent. */
-export const endConnection = (socket: Socket, ending: Ending): void => {
-  if (ending === "Silence") return
-  if (ending === "Close") socket.destroySoon()
-  // Node can reset only TCP sockets.
-  else if (socket instanceof TLSSocket) socket.destroy()
-  else socket.resetAndDestroy()
-}
+/**
+ * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This pause lets it
+ * read the bytes first. It uses the real clock because a test clock might not advance. Between the two sleeps, a client
+ * of this process reads, however busy the machine is.
+ */
+const timeToRead = Effect.withClock(Effect.repeatN(Effect.sleep("10 millis"), 1), Clock.make())
+
+/** Writes bytes to the socket and ends the connection. */
+export const breakOff = (socket: Socket, bytes: Uint8Array, ending: Ending) =>
+  Effect.gen(function*() {
+    if (bytes.length > 0) {
+      yield* Effect.async<void>((resume) => void socket.write(bytes, () => resume(Effect.void)))
+      if (ending === "Reset") yield* timeToRead
+    }
+    if (ending === "Silence") return
+    if (ending === "Close") socket.destroySoon()
+    // Node can reset only TCP sockets.
+    else if (socket instanceof TLSSocket) socket.destroy()
+    else socket.resetAndDestroy()
+  })
 
 const closeAll = (server: Http.Server, sockets: ReadonlySet<Socket>) =>
   Effect.async<void>((resume) => {
@@ -73,36 +84,25 @@ const closeAll = (server: Http.Server, sockets: ReadonlySet<Socket>) =>
 
 const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
   const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "unknown error"
-  if (code === "EADDRNOTAVAIL" || code === "EAFNOSUPPORT") {
-    const problem = `must be ${host === "::1" ? "127.0.0.1" : "::1"}, because this machine has no address ${host}`
-    return unusable("host", problem, "CannotListen")
-  }
-  const problems: Record<string, string> = {
-    EADDRINUSE: `it is in use on ${host}, so stop that program or choose another port (0: a free one)`,
-    EACCES: "this user may not listen on it, so choose one above 1023 (0: a free one)"
-  }
-  const problem = problems[code] ?? `the system does not allow it on ${host} (${code}), so choose another port`
-  return unusable("port", `cannot be ${port}: ${problem}`, code === "EADDRINUSE" ? "PortInUse" : "CannotListen")
+  const isInUse = code === "EADDRINUSE"
+  const problem = isInUse
+    ? `it is in use on ${host}, so stop that program or choose another port (0: a free one)`
+    : `the system does not allow it on ${host} (${code}), so choose another port (0: a free one) or host`
+  return unusable("port", `cannot be ${port}: ${problem}`, isInUse ? "PortInUse" : "CannotListen")
 }
 
 /** Receives the connections of a server before the server does. Returns the set of open sockets. */
-const interceptConnections = (server: Http.Server, takeFault: TakeFault, steering: boolean, tls?: TlsServers) => {
+const interceptConnections = (server: Http.Server, accept: Accept, steering: boolean) => {
   const sockets = new Set<Socket>()
   const listeners = server.listeners("connection")
   const serve = (socket: Socket) => {
     for (const listener of listeners) Reflect.apply(listener, server, [socket])
   }
-  const accept = (socket: Socket) => {
-    const fault = Option.getOrUndefined(takeFault(socket))
-    if (fault?._tag === "Connection") breakOff(socket, fault)
-    else if (tls === undefined) serve(socket)
-    else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
-  }
   server.removeAllListeners("connection").on("connection", (socket: Socket) => {
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))
-    if (steering) afterFirstBytes(socket, (text) => (steeringRequest.test(text) ? serve : accept)(socket))
-    else accept(socket)
+    if (!steering) accept(socket, serve)
+    else afterFirstBytes(socket, (text) => steeringRequest.test(text) ? serve(socket) : accept(socket, serve))
   })
   return sockets
 }
@@ -120,12 +120,4 @@ const afterFirstBytes = (socket: Socket, then: (text: string) => void) => {
       then(bytes.toString("latin1"))
     }
   })
-}
-
-const breakOff = (socket: Socket, { bytes, ending }: Extract<Fault, { _tag: "Connection" }>) => {
-  socket.on("error", () => undefined)
-  // Node reports the end of the connection only to a reader.
-  socket.on("end", () => socket.destroy()).resume()
-  if (bytes.length > 0) socket.write(bytes)
-  endConnection(socket, ending)
 }

@@ -7,7 +7,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
-import type { ClientAuthentication } from "../EmulatorOptions.js"
 import { type Body, type Exchange, json, refuse, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
 
@@ -51,9 +50,7 @@ const isRaw = ({ methods }: Settings) => methods.includes("specification")
 
 /** Returns where a token request has credentials, accepted or not. */
 export const methodsIn = ({ header }: Request, form: URLSearchParams, settings: Settings) => [
-  ...header("authorization")
-    .filter((value) => /^basic\b/i.test(value))
-    .map((): ClientAuthentication => "client_secret_basic"),
+  ...header("authorization").filter((value) => /^basic\b/i.test(value)).map(() => "client_secret_basic" as const),
   ...(form.has("client_id") || form.has("client_secret")
     ? [isRaw(settings) ? "specification" as const : "client_secret_post" as const]
     : [])
@@ -61,12 +58,7 @@ export const methodsIn = ({ header }: Request, form: URLSearchParams, settings: 
 
 /** Without decoding, because the specification sends `+`, `/`, `=`, `%` and spaces in a secret as they are. */
 const rawForm = (text: string) =>
-  new URLSearchParams(
-    text.split("&").map((pair) => {
-      const [name = "", ...value] = pair.split("=")
-      return [name, value.join("=")]
-    })
-  )
+  new URLSearchParams(text.split("&").map((pair) => [pair.replace(/=.*/s, ""), pair.replace(/^[^=]*=?/, "")]))
 
 /** Returns id and secret. The base64 must be that of RFC 4648, with padding. */
 const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {

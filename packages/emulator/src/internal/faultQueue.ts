@@ -1,12 +1,12 @@
 /** The script of faults. Tests append steps, and requests consume them. */
-import { validateHeaderName, validateHeaderValue } from "node:http"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import type { Fault, Headers, Script } from "../FaultModel.js"
 import type { Kind } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
-import { isWhole, type Settings } from "./settings.js"
+import { areHeaders, isWhole, type Settings } from "./settings.js"
 
 export type FaultQueue = ReturnType<typeof make>
 
@@ -29,7 +29,7 @@ const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   if ("status" in fault && !isWhole(fault.status, lowest, highest)) {
     return `The \`status\` of this fault must be a whole number from ${lowest} to ${highest}.`
   }
-  return undefined
+  return areHeaders(headersOf(fault)) ? undefined : "The headers of a fault must be ones that HTTP can carry."
 }
 
 /** Why a scenario of this name cannot be played, as the end of a sentence, which repeats an unknown name if quoted. */
@@ -45,22 +45,15 @@ export const make = (settings: Settings) => {
     /** Returns the number of requests, or fails with the sentence that says why a step cannot be performed. */
     append: (given: Script | Scenario.Name, times?: number) =>
       Effect.gen(function*() {
-        const problem = typeof given === "string"
-          // A terminal would obey control characters.
-          ? problemOfName(given, settings.tls, `"${given.replace(/\p{C}/gu, "?")}" `)
-          : undefined
-        if (problem !== undefined) return yield* Effect.fail(`The scenario ${problem}.`)
-        const named = typeof given === "string" ? { scenario: given } : {}
-        const steps = [typeof given === "string" ? Scenario.get(given) : given].flat()
-          .map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
-        for (const step of steps) {
-          const problem = problemOf(step, settings)
-          if (problem !== undefined) return yield* Effect.fail(problem)
-          for (const [name, values] of Object.entries(headersOf(step))) {
-            validateHeaderName(name)
-            for (const value of [values].flat()) validateHeaderValue(name, value)
-          }
-        }
+        const isName = typeof given === "string"
+        // A terminal would obey control characters.
+        const unknown = isName ? problemOfName(given, settings.tls, `"${given.replace(/\p{C}/gu, "?")}" `) : undefined
+        if (unknown !== undefined) return yield* Effect.fail(`The scenario ${unknown}.`)
+        const named = isName ? { scenario: given } : {}
+        const script = [isName ? Scenario.get(given) : given].flat()
+        const steps = script.map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
+        const problem = steps.map((step) => problemOf(step, settings)).find(Predicate.isNotUndefined)
+        if (problem !== undefined) return yield* Effect.fail(problem)
         queue.push(...steps)
         return steps.reduce((sum, { times }) => sum + times, 0)
       }),

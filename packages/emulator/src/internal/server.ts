@@ -1,7 +1,7 @@
 /** The server on loopback and its open sockets. */
 import type { Buffer } from "node:buffer"
 import * as Http from "node:http"
-import type { Socket } from "node:net"
+import type { AddressInfo, Socket } from "node:net"
 import { TLSSocket } from "node:tls"
 import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import type { ServeError } from "@effect/platform/HttpServerError"
@@ -47,8 +47,7 @@ export const listen = (
     // `Upgrade`.
     nodeServer.removeAllListeners("upgrade")
 
-    const address = nodeServer.address()
-    const boundPort = typeof address === "object" && address !== null ? address.port : port
+    const { port: boundPort } = nodeServer.address() as AddressInfo // it listens on TCP
     return {
       origin: `${tls ? "https" : "http"}://${host === "::1" ? "[::1]" : host}:${boundPort}`,
       connections: Effect.sync(() => sockets.size)

@@ -4,7 +4,6 @@ import type { ServerResponse } from "node:http"
 import { TLSSocket } from "node:tls"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -126,12 +125,15 @@ type Entry = FailedConnection & Partial<RecordedRequest>
 const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: Entry) => ({
   ...{ id, method, url, startedAt, endedAt: Option.getOrNull(endedAt), status: Option.getOrNull(status) },
   reason: Option.getOrNull(reason),
-  token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt })))
+  token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt }))),
+  duration: Option.getOrNull(
+    Option.map(endedAt, (end) => DateTime.toEpochMillis(end) - DateTime.toEpochMillis(startedAt))
+  )
 })
 
 /** A line of the log, without the query: the start of a request or of a connection that met a fault, or its end. */
 export const logLine = (entry: Entry): string => {
-  const { endedAt, id, method, reason, startedAt, status, token, url } = shown(entry)
+  const { duration, endedAt, id, method, reason, startedAt, status, token, url } = shown(entry)
   const subject = id === undefined ? "connection" : [id, method, withoutQuery(url)].join(" ")
   const suffix = token === null ? "" : `, token #${token.id} until ${time(token.expiresAt)}`
   const because = reason === null ? "" : `: ${reason}`
@@ -139,28 +141,23 @@ export const logLine = (entry: Entry): string => {
   // A client that ignores certificates gets responses on a connection with a fault.
   const noResponse = id === undefined ? "ended after" : "no response after"
   const outcome = status === null ? noResponse : `${status} in`
-  return `${time(endedAt)} ← ${subject} ${outcome} ${durationOf(startedAt, endedAt)} ms${suffix}${because}`
+  return `${time(endedAt)} ← ${subject} ${outcome} ${duration} ms${suffix}${because}`
 }
 
 /** The line as one JSON object. */
 export const logJson = (entry: Entry): string => {
-  const { endedAt, startedAt, url, ...rest } = shown(entry)
-  const [event, duration] = endedAt === null ? ["start", null] : ["end", durationOf(startedAt, endedAt)]
-  return JSON.stringify({ event, ...rest, url: withoutQuery(url), startedAt, endedAt, duration })
+  const all = shown(entry)
+  return JSON.stringify({ event: all.endedAt === null ? "start" : "end", ...all, url: withoutQuery(all.url) })
 }
 
 const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
-
-const durationOf = (from: DateTime.Utc, to: DateTime.Utc) => Duration.toMillis(DateTime.distanceDuration(from, to))
 
 /** The state for the page, with the last requests. `times` is null for a fault that applies to all requests. */
 const stateOf = ({ faults, log, tokens }: Parts) =>
   Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
     JSON.stringify({
-      tokens: tokens.map(({ scope: _, value: __, revokedAt, ...token }) => ({
-        ...token,
-        revokedAt: Option.getOrNull(revokedAt)
-      })),
+      // Their values are Redacted.
+      tokens: tokens.map((token) => ({ ...token, revokedAt: Option.getOrNull(token.revokedAt) })),
       requests: requests.slice(-200).map(shown),
       faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
     }))

@@ -6,7 +6,6 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
@@ -164,7 +163,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const secondLog = requestLog.make(resolved, { keep: observer.keep, onEnd: () => Effect.void }, issued)
     const second = yield* listen({ ...resolved, port: 0, tls: false }, app.secondOrigin(resolved, secondLog))
     const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin, tls }
-    const server = yield* listen(resolved, app.emulator(parts), app.connection(parts, yield* FiberSet.makeRuntime()))
+    const server = yield* listen(resolved, app.emulator(parts), yield* app.connection(parts))
     return {
       url: `${server.origin}${resolved.basePath}`,
       tokens: issued.all,

@@ -1,12 +1,13 @@
 /** The handlers of the emulator, of its connections, and of the second origin. */
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import { perform } from "./performFault.js"
 import * as protectedApi from "./protectedApi.js"
 import * as requests from "./request.js"
 import { nameOfFault, type RequestLog } from "./requestLog.js"
-import { breakOff } from "./server.js"
+import { type Accept, breakOff } from "./server.js"
 import type { Settings } from "./settings.js"
 import * as steering from "./steering.js"
 import type { TlsServers } from "./tls.js"
@@ -45,20 +46,17 @@ export const emulator = (parts: Parts) => {
 }
 
 /** Performs the next fault for a connection, or passes it to the server. */
-export const connection = (
-  { faults, log, tls }: Parts,
-  run: (effect: Effect.Effect<void>) => void
-) =>
-(socket: Socket, serve: (socket: Socket) => void) => {
-  const fault = Option.getOrUndefined(faults.take("connection"))
-  if (fault !== undefined) run(log.connection(socket, fault))
-  if (fault?._tag === "Connection") {
-    // Node reports the end of the connection only to a reader.
-    socket.on("error", () => undefined).on("end", () => socket.destroy()).resume()
-    run(breakOff(socket, fault.bytes, fault.ending))
-  } else if (tls === undefined) serve(socket)
-  else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
-}
+export const connection = ({ faults, log, tls }: Parts) =>
+  Effect.map(FiberSet.makeRuntime(), (run): Accept => (socket, serve) => {
+    const fault = Option.getOrUndefined(faults.take("connection"))
+    if (fault !== undefined) run(log.connection(socket, fault))
+    if (fault?._tag === "Connection") {
+      // Node reports the end of the connection only to a reader.
+      socket.on("error", () => undefined).on("end", () => socket.destroy()).resume()
+      run(breakOff(socket, fault.bytes, fault.ending))
+    } else if (tls === undefined) serve(socket)
+    else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
+  })
 
 const foreignToken = Effect.succeed(
   requests.json({ access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 })

@@ -12,10 +12,8 @@ import * as DateTime from "effect/DateTime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fault from "../Fault.js"
-import type { Body, Exchange } from "./request.js"
+import type { Body, Exchange, Response } from "./request.js"
 import { breakOff } from "./server.js"
-
-type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
 /** The request to which a fault applies. */
 interface FaultContext extends Exchange {
@@ -76,10 +74,9 @@ const httpDateIn = (wait: Duration.Duration) =>
   Effect.map(DateTime.now, (now) => DateTime.toDateUtc(DateTime.addDuration(now, wait)).toUTCString())
 
 const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: FaultContext): Fault.Headers => {
-  if (to === "elsewhere") return { Location: `${secondOrigin}${request.url}` }
-  if (to === "itself") return { Location: `${settings.basePath}/moved` }
-  if (to === "loop") return { Location: request.url }
-  return to.location === undefined ? {} : { Location: to.location }
+  const ours = { elsewhere: `${secondOrigin}${request.url}`, itself: `${settings.basePath}/moved`, loop: request.url }
+  const target = typeof to === "string" ? ours[to] : to.location
+  return target === undefined ? {} : { Location: target }
 }
 
 /** The platform does not write a response that has ended. It only reads the status of the returned value. */

@@ -17,6 +17,8 @@ export interface Body {
   readonly received: number
 }
 
+export type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
+
 /** What an endpoint and a fault know about the request to which they respond. */
 export interface Exchange {
   readonly request: Request

@@ -2,7 +2,6 @@
 import type { Socket } from "node:net"
 import { unescape } from "node:querystring"
 import { finished } from "node:stream/promises"
-import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -10,7 +9,7 @@ import * as Redacted from "effect/Redacted"
 import type { Fault } from "../FaultModel.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import { type Exchange, readBody, type Request } from "./request.js"
+import { type Exchange, readBody, type Request, type Response } from "./request.js"
 import type { Settings } from "./settings.js"
 import { methodsIn } from "./tokenEndpoint.js"
 import type { Tokens } from "./tokens.js"
@@ -34,7 +33,6 @@ export interface ObserverService {
 export type FailedConnection = Pick<RecordedRequest, "startedAt" | "endedAt" | "status" | "token" | "reason">
 
 const hidden = "<redacted>"
-const sensitiveHeaders = ["authorization", "proxy-authorization", "cookie", "x-api-key"]
 const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret|token|assertion|password|key)=/i
 
 const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
@@ -46,7 +44,7 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   const { clients, header } = settings
   const records: Array<{ current: RecordedRequest }> = []
   let lastId = 0
-  const sensitive = [...sensitiveHeaders, header.name.toLowerCase()]
+  const sensitive = ["authorization", "proxy-authorization", "cookie", "x-api-key", header.name.toLowerCase()]
 
   const holdsSecret = (text: string) =>
     decodings(text).some((decoded) =>
@@ -84,11 +82,7 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   })
 
   /** Records the request, reads its body and responds. Updates the record after each step. */
-  const record = (
-    request: Request,
-    maxBodyBytes: number,
-    respond: (exchange: Exchange) => Effect.Effect<HttpServerResponse.HttpServerResponse>
-  ) =>
+  const record = (request: Request, maxBodyBytes: number, respond: (exchange: Exchange) => Response) =>
     Effect.gen(function*() {
       const entry = { current: onArrival(request, yield* DateTime.now) }
       const update = (change: Partial<RecordedRequest>) => {

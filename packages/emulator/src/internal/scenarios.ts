@@ -129,10 +129,7 @@ export const scenarios = {
   ...field("token-type", noToken, { "other": "mac", "with-line-break": "bearer\r\nX-Injected: 1" }),
   ...group("token/body-", noToken, {
     "html": Fault.body("<!DOCTYPE html><html><body>Welcome</body></html>", contentType("text/html")),
-    "form": Fault.body(
-      "access_token=token-of-a-scenario&token_type=bearer",
-      contentType("application/x-www-form-urlencoded")
-    ),
+    "form": Fault.body("access_token=token-of-a-scenario", contentType("application/x-www-form-urlencoded")),
     "array": Fault.body(`[${token}]`),
     "null": Fault.body("null"),
     "string": Fault.body(`"token-of-a-scenario"`),
@@ -144,10 +141,7 @@ export const scenarios = {
     "nothing": Fault.body(""),
     "no-content": Fault.status(204)
   }),
-  "token/body-oauth-error": scenario(
-    refused("InvalidClient"),
-    Fault.body(`{"error":"invalid_client","error_description":"Sent with a 200"}`)
-  ),
+  "token/body-oauth-error": scenario(refused("InvalidClient"), Fault.status(200, oauthError("invalid_client"))),
 
   // The connection to the token endpoint fails, or the response is slow, large or invalid.
   ...group("token/reset-", severalAttempts, brokenOff(Fault.reset)),

@@ -17,14 +17,12 @@ import type { Ending } from "../FaultModel.js"
 import { type Settings, unusable } from "./settings.js"
 import { prefix } from "./steering.js"
 
-/** Passes a new connection to the server, unless it meets a fault. */
-type Accept = (socket: Socket, serve: (socket: Socket) => void) => void
+type App = Effect.Effect<HttpServerResponse, never, HttpServerRequest>
 
-export const listen = (
-  settings: Settings,
-  app: Effect.Effect<HttpServerResponse, never, HttpServerRequest>,
-  accept: Accept = (socket, serve) => serve(socket)
-) =>
+/** Passes a new connection to the server, unless it meets a fault. */
+export type Accept = (socket: Socket, serve: (socket: Socket) => void) => void
+
+export const listen = (settings: Settings, app: App, accept: Accept = (socket, serve) => serve(socket)) =>
   Effect.gen(function*() {
     const { host, port, steering, tls } = settings
     // A load balancer usually reuses connections for 60 seconds, so servers behind it keep them longer. After Node's
@@ -35,7 +33,12 @@ export const listen = (
       Effect.mapError((error) => cannotListen(error, settings))
     )
     // Runs before the finalizer of the platform, which would wait until every client disconnects.
-    yield* Effect.addFinalizer(() => closeAll(nodeServer, sockets))
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        nodeServer.close()
+        for (const socket of sockets) socket.destroy()
+      })
+    )
 
     // By default handlers are uninterruptible. This ends a request when its client disconnects, also during a delay.
     yield* server.serve(Effect.interruptible(app)).pipe(
@@ -73,12 +76,6 @@ export const breakOff = (socket: Socket, bytes: Uint8Array, ending: Ending) =>
     // Node can reset only TCP sockets.
     else if (socket instanceof TLSSocket) socket.destroy()
     else socket.resetAndDestroy()
-  })
-
-const closeAll = (server: Http.Server, sockets: ReadonlySet<Socket>) =>
-  Effect.async<void>((resume) => {
-    server.close(() => resume(Effect.void))
-    for (const socket of sockets) socket.destroy()
   })
 
 const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {

@@ -10,16 +10,10 @@ import { nameOfFault, type RequestLog } from "./requestLog.js"
 import { type Accept, breakOff } from "./server.js"
 import type { Settings } from "./settings.js"
 import * as steering from "./steering.js"
-import type { TlsServers } from "./tls.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
 
-interface Parts extends steering.Parts {
-  readonly secondOrigin: string
-  readonly tls: TlsServers | undefined
-}
-
 /** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */
-export const emulator = (parts: Parts) => {
+export const emulator = (parts: steering.Parts) => {
   const { faults, log, secondOrigin, settings } = parts
   const usedSockets = new WeakSet<Socket>()
   return Effect.gen(function*() {
@@ -31,24 +25,21 @@ export const emulator = (parts: Parts) => {
     const endpoint = request.kind === "token" ? tokenEndpoint : protectedApi
     return yield* log.record(request, endpoint.maxBodyBytes, (exchange) => {
       const fault = faults.take(request.kind, isReused)
-      const because = Option.map(fault, nameOfFault)
+      const because = Option.map(Option.fromNullable(fault), nameOfFault)
       exchange.update({ reason: because })
       const regular = Effect.catchAll(endpoint.respond(exchange), ({ reason, response }) => {
         exchange.update({ reason: Option.orElse(because, () => Option.some(reason)) })
         return Effect.succeed(response)
       })
-      return Option.match(fault, {
-        onNone: () => regular,
-        onSome: (fault) => perform(fault, { ...exchange, regular, secondOrigin })
-      })
+      return fault === undefined ? regular : perform(fault, { ...exchange, regular, secondOrigin })
     })
   })
 }
 
 /** Performs the next fault for a connection, or passes it to the server. */
-export const connection = ({ faults, log, tls }: Parts) =>
+export const connection = ({ faults, log, tls }: steering.Parts) =>
   Effect.map(FiberSet.makeRuntime(), (run): Accept => (socket, serve) => {
-    const fault = Option.getOrUndefined(faults.take("connection"))
+    const fault = faults.take("connection")
     if (fault !== undefined) run(log.connection(socket, fault))
     if (fault?._tag === "Connection") {
       // Node reports the end of the connection only to a reader.

@@ -1,7 +1,6 @@
 /** The script of faults. Tests append steps, and requests consume them. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type { Fault, Headers, Script } from "../FaultModel.js"
 import type { Kind } from "../RecordedRequest.js"
@@ -60,11 +59,11 @@ export const make = (settings: Settings) => {
     /**
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.
      */
-    take: (place: Kind | "connection", isReused = false): Option.Option<Fault> => {
+    take: (place: Kind | "connection", isReused = false): Fault | undefined => {
       const index = queue.findIndex(({ _tag, on }) => on === place && (isReused || _tag !== "Stale"))
       const fault = queue[index]
       if (fault) queue.splice(index, 1, ...(fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []))
-      return Option.fromNullable(fault)
+      return fault
     },
     pending: Effect.sync((): ReadonlyArray<Fault> => [...queue]),
     clear: Effect.sync(() => void queue.splice(0))

@@ -24,13 +24,15 @@ export interface ObserverService {
   /** Runs before the response is sent, or when the client has gone. `sentBytes` is still 0. */
   readonly onEnd: (request: RecordedRequest) => Effect.Effect<void>
   /** Runs when a connection met a fault, and when that connection has ended. Default: nothing. */
-  readonly onConnection?: ((connection: FailedConnection) => Effect.Effect<void>) | undefined
+  readonly onConnection?: ((connection: Entry) => Effect.Effect<void>) | undefined
   /** Runs when a token was issued or revoked, before the response is sent. Default: nothing. */
   readonly onTokens?: ((tokens: ReadonlyArray<IssuedToken>) => Effect.Effect<void>) | undefined
 }
 
-/** A connection that met a fault. It has neither a response nor a token. */
-export type FailedConnection = Pick<RecordedRequest, "startedAt" | "endedAt" | "status" | "token" | "reason">
+/** A request, or a connection that met a fault. The latter has neither a response nor a token. */
+export type Entry =
+  & Pick<RecordedRequest, "startedAt" | "endedAt" | "status" | "token" | "reason">
+  & Partial<RecordedRequest>
 
 const hidden = "<redacted>"
 const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret|token|assertion|password|key)=/i

@@ -46,11 +46,8 @@ export const resolve = (options: Options) =>
     const { name = "Authorization", prefix = "Bearer " } = options.header ?? {}
     const basePath = (options.basePath ?? "").replace(/\/+$/, "")
     const tokenLife = Duration.decode(options.tokenLife ?? maxTokenLife)
-    yield* check(
-      "clientAuthentication",
-      isRaw || methods.length > 0 && methods.every((method) => formMethods.includes(method)),
-      `must be specification, or one or both of ${formMethods.join(" and ")}`
-    )
+    const areMethods = isRaw || methods.length > 0 && methods.every((method) => formMethods.includes(method))
+    yield* check("clientAuthentication", areMethods, `must be specification, or any of ${formMethods.join(" and ")}`)
     const [fits, mustFit] = isRaw
       ? [fitsInForm, "must be one or more printable ASCII characters without &, because a form body holds it raw"]
       : [(value: string) => value !== "", "must not be empty"]

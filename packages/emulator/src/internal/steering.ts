@@ -8,20 +8,23 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { IssuedToken } from "../IssuedToken.js"
-import type { RecordedRequest } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
 import type { FaultQueue } from "./faultQueue.js"
 import { page } from "./page.js"
 import { readBody, type Request } from "./request.js"
-import type { FailedConnection, RequestLog } from "./requestLog.js"
+import type { Entry, RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
+import type { TlsServers } from "./tls.js"
 import type { Tokens } from "./tokens.js"
 
+/** The parts of an emulator. */
 export interface Parts {
   readonly settings: Settings
   readonly tokens: Tokens
   readonly log: RequestLog
   readonly faults: FaultQueue
+  readonly secondOrigin: string
+  readonly tls: TlsServers | undefined
 }
 
 export const prefix = "/_emulator/"
@@ -117,9 +120,6 @@ const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }
   const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
   return `#${id} ${clientId} ${Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`}`
 }
-
-/** What the log has lines about. */
-type Entry = FailedConnection & Partial<RecordedRequest>
 
 /** The part that is shown: no secret, and of its token only the number. */
 const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: Entry) => ({

@@ -90,9 +90,7 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
   if (client === undefined && isSpecified && isEncoded(sent, clients)) {
     return invalidClient("The values are encoded; the specification sends them raw, without encoding.")
   }
-  if (grantType && grantType !== grant) {
-    return refuse(400, `The only grant_type is ${grant}.`, "unsupported_grant_type")
-  }
+  if (grantType && grantType !== grant) return refuse(400, `The only grant_type is ${grant}.`, "unsupported_grant_type")
   const problem = problemOf(form, settings)
   if (problem !== undefined) return invalidRequest(problem)
   if (method === undefined || !methods.includes(method)) {

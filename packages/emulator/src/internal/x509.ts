@@ -36,11 +36,8 @@ const basicConstraints = (...isAuthority: ReadonlyArray<Uint8Array>) =>
 const subjectAltName = (...names: ReadonlyArray<Uint8Array>) => sequence(oid("551d11"), der(0x04, sequence(...names)))
 
 const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, { expired, issuer }: Signing = {}): Identity => {
-  const { privateKey: key, publicKey } = generateKeyPairSync("ec", {
-    namedCurve: "P-256",
-    privateKeyEncoding: { type: "pkcs8", format: "pem" },
-    publicKeyEncoding: { type: "spki", format: "der" }
-  })
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+  const key = String(privateKey.export({ type: "pkcs8", format: "pem" }))
   const content = sequence(
     der(0xa0, integer(2)),
     // The first byte makes the serial number positive.
@@ -50,7 +47,7 @@ const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, { expired,
     // Fixed times need no clock. UTCTime cannot express years after 2049.
     sequence(utcTime("000101000000Z"), utcTime(expired ? "010101000000Z" : "491231235959Z")),
     commonName(name),
-    publicKey,
+    publicKey.export({ type: "spki", format: "der" }),
     der(0xa3, sequence(...extensions))
   )
   const signature = der(0x03, Buffer.from([0]), sign("sha256", content, issuer?.key ?? key))

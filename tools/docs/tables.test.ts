@@ -4,7 +4,6 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { commands } from "../../packages/cli/src/commands.js"
 import { exitCodes } from "../../packages/cli/src/Fault.js"
-import { EmulatorCommand } from "../../packages/emulator/src/index.js"
 import { root } from "../support/command.js"
 import { codes, filesOf, inSources, read, rows, sectionOf, sections } from "../support/pages.js"
 
@@ -102,15 +101,21 @@ describe("docs/reference/command-line.md", () => {
   })
 
   it("lists the commands and the flags of the emulator as its help does", () => {
-    const { "": start, ...others } = EmulatorCommand.commands
+    const [start, ...others] = Object.entries(commands).filter(([name]) => name.startsWith("emulator"))
     assert.deepStrictEqual(
       flagsOf("Flags of the emulator"),
-      Object.entries(start.flags).map(([name, { value }]) => `--${name}${value === undefined ? "" : ` ${value}`}`)
+      Object.entries(start?.[1].flags ?? {}).map(([name, { value }]) =>
+        `--${name}${value === undefined ? "" : ` ${value}`}`
+      )
     )
     assert.deepStrictEqual(
       rows(textOf("Commands for a running emulator")).map(([command]) => codes(command)[0]),
-      Object.entries(others).map(([name, { args = "", flags }]) =>
-        [name, args, ...Object.keys(flags).filter((flag) => flag !== "port").map((flag) => `[--${flag}]`)].filter(
+      others.map(([name, { args = "", flags }]) =>
+        [
+          name.slice("emulator ".length),
+          args,
+          ...Object.keys(flags).filter((flag) => flag !== "port").map((flag) => `[--${flag}]`)
+        ].filter(
           Boolean
         )
           .join(" ")

@@ -1,6 +1,6 @@
 /** Generates the packages of the Effect 4 line from those of the Effect 3 line, compiles and packs them. */
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -8,7 +8,7 @@ import { createFromBuffer } from "@dprint/formatter"
 import configs from "../../eslint.config.mjs"
 import { effect4, effect4Version, releaseFields } from "../release/rules.mjs"
 import { binaryOf } from "../runtimes/binaries.mjs"
-import { bundle, install, root, tool } from "../workspace/workspace.mjs"
+import { build, install, root, tool } from "../workspace/workspace.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
 
@@ -277,7 +277,12 @@ export const buildLine = ({ checked = false, repository }) => {
   if (problems.length > 0) process.exit(1)
   const sources = packages.map((name) => join(line, "packages", name, "tsconfig.src.json"))
   tool("tsc", ["-b", ...sources, ...checked ? [join(line, "packages")] : []])
-  bundle([join(line, "packages", "emulator")])
+  // Its command is the same for both majors.
+  build()
+  const dist = (folder) => join(folder, "packages", "emulator", "dist")
+  for (const file of ["store-api-emulator.mjs", "store-api-emulator.third-party.txt"]) {
+    copyFileSync(join(dist(root), file), join(dist(line), file))
+  }
 }
 
 /** Packs all packages into a folder, and checks the tarballs as those of the Effect 3 line are checked. */

@@ -11,7 +11,7 @@ import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, delimiter, dirname, join, resolve } from "node:path"
-import { build, install, parsed, pnpm, root } from "../workspace/workspace.mjs"
+import { install, parsed, pnpm, root } from "../workspace/workspace.mjs"
 
 const usage = "npm run effect4 -- [--quick] [--out FOLDER [--test]] [--newest] [TESTS…]"
 const { positionals, values: { newest, out, quick, test: tested } } = parsed(usage, {
@@ -68,7 +68,6 @@ const programs = ["tools/docs/tutorial.slow.test.ts", "examples/test/programs.sl
 if (programs.length > 0) test(root, programs)
 if (packed === undefined) process.exit(0)
 
-build()
 const { consumer, freePort, run, runProgram, start, startEmulator } = await import("../release/consumer.mjs")
 const { pack } = await import("../release/packages.mjs")
 

@@ -23,6 +23,9 @@ const licencesOf = (files) => {
   }).join(`\n${"-".repeat(80)}\n\n`)
 }
 
+/** The compiled entries of commands in a folder, and the packages that publish them. */
+const entries = { "bin.js": ".", "emulatorBin.js": "../emulator" }
+
 /** The page of the emulator, which its module reads from a file. */
 const page = {
   name: "page",
@@ -36,17 +39,19 @@ const page = {
 }
 
 for (const folder of process.argv.slice(2).map((folder) => resolve(folder))) {
-  if (!existsSync(join(folder, "dist/bin.js"))) continue
-  const [name] = Object.keys(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).bin)
-  const { metafile } = await build({
-    absWorkingDir: folder,
-    entryPoints: ["dist/bin.js"],
-    outfile: `dist/${name}.mjs`,
-    ...{ bundle: true, minify: true, metafile: true, format: "esm", platform: "node", target: "node20.19" },
-    ...{ legalComments: "none", logLevel: "warning", plugins: [page] },
-    // For the modules that are CommonJS.
-    banner: { js: "import{createRequire as requireOf}from\"node:module\";const require=requireOf(import.meta.url);" }
-  })
-  const files = Object.keys(metafile.inputs).map((file) => resolve(folder, file))
-  writeFileSync(join(folder, `dist/${name}.third-party.txt`), licencesOf(files))
+  for (const [entry, owner] of Object.entries(entries).filter(([entry]) => existsSync(join(folder, "dist", entry)))) {
+    const [name] = Object.keys(JSON.parse(readFileSync(join(folder, owner, "package.json"), "utf8")).bin)
+    const outfile = join(folder, owner, "dist", `${name}.mjs`)
+    const { metafile } = await build({
+      absWorkingDir: folder,
+      entryPoints: [join("dist", entry)],
+      outfile,
+      ...{ bundle: true, minify: true, metafile: true, format: "esm", platform: "node", target: "node20.19" },
+      ...{ legalComments: "none", logLevel: "warning", plugins: [page] },
+      // For the modules that are CommonJS.
+      banner: { js: "import{createRequire as requireOf}from\"node:module\";const require=requireOf(import.meta.url);" }
+    })
+    const files = Object.keys(metafile.inputs).map((file) => resolve(folder, file))
+    writeFileSync(outfile.replace(/mjs$/, "third-party.txt"), licencesOf(files))
+  }
 }

@@ -123,7 +123,7 @@ export const consumer = async (folder, { installer, major, node, packages, sourc
       .map((path) => `${name}/${path}`)
   )
   const [open, closed] = [false, true].map((isClosed) =>
-    modules.filter((path) => /\/(internal\/|bin$)/.test(path) === isClosed)
+    modules.filter((path) => path.includes("/internal/") === isClosed)
   )
   write("app.ts", programOf(major))
   write("modules.ts", open.map((path, index) => `export * as m${index} from "${path}"\n`).join(""))

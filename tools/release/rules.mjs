@@ -65,13 +65,12 @@ export const publicModules = (files) => {
     .filter((name) => manifest.exports[`./${name}`] !== null)
 }
 
-const fields = (manifest, files, line, repository) => {
+const fields = (manifest, _, line, repository) => {
   const { bin, name } = manifest
   const entry = (module) => ({ types: `./dist/${module}.d.ts`, default: `./dist/${module}.js` })
   const library = {
     ".": entry("index"),
     "./*": entry("*"),
-    ...files.has("dist/bin.js") ? { "./bin": null } : {},
     "./internal/*": null
   }
   const expected = {
@@ -79,7 +78,7 @@ const fields = (manifest, files, line, repository) => {
     engines: { node: line.node },
     publishConfig: { access: "public", provenance: true },
     scripts: undefined,
-    sideEffects: isApplication(manifest) ? undefined : bin === undefined ? [] : ["./bin/*", "./dist/bin.js"],
+    sideEffects: isApplication(manifest) ? undefined : bin === undefined ? [] : ["./bin/*"],
     exports: { "./package.json": "./package.json", ...isApplication(manifest) ? {} : library },
     ...repository === undefined ? { repository: undefined } : releaseFields(name, repository)
   }

@@ -103,8 +103,5 @@ export const build = (...projects) => {
   )
   const chosen = projects.length > 0 ? projects : shipped.map((folder) => `${folder}/tsconfig.src.json`)
   tool("tsc", ["-b", ...chosen, ...(removed && !projects.includes("--force") ? ["--force"] : [])])
-  bundle(packagesIn("packages"))
+  run(process.execPath, [join(root, "tools/release/bundle.mjs"), ...packagesIn("packages")])
 }
-
-/** Bundles the commands of packages that are compiled. */
-export const bundle = (folders) => run(process.execPath, [join(root, "tools/release/bundle.mjs"), ...folders])

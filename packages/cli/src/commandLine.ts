@@ -3,7 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Command as Parser, CommanderError, Option } from "commander"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import { commands, type Given, load, type Run } from "./commands.js"
+import { type Commands, type Given, load, type Run } from "./Command.js"
 import { exitCodes, usage } from "./Fault.js"
 import * as flags from "./flags.js"
 import { Host, version } from "./Host.js"
@@ -12,7 +12,7 @@ import * as output from "./output.js"
 /** Whether an argument holds a secret. Other users can read it there already, and an error must not repeat it. */
 const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.test(arg)
 
-const run = (args: ReadonlyArray<string>) => {
+const run = (commands: Commands, args: ReadonlyArray<string>) => {
   // Arguments after -- belong to another program.
   if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
     const why = "A secret cannot be a flag, because other users of this machine can read flags."
@@ -21,19 +21,21 @@ const run = (args: ReadonlyArray<string>) => {
   // Hidden, because only the completion scripts run it.
   return args[0] === "__complete"
     ? load(() => import("./commands/completion.js"), ({ complete }) => complete(commands, args.slice(1)))
-    : Effect.flatMap(Host, ({ process }) => parse(args, Math.min(process.stdout.columns ?? 80, 80)))
+    : Effect.flatMap(Host, ({ process }) => parse(commands, args, Math.min(process.stdout.columns ?? 80, 80)))
 }
 
-export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
-  Effect.suspend(() => run(args)).pipe(
+export const main = (commands: Commands, args: ReadonlyArray<string>): Effect.Effect<number> =>
+  Effect.suspend(() => run(commands, args)).pipe(
     Effect.as(0),
-    Effect.catchTag("Fault", ({ code, message }) =>
-      Effect.as(message === "" ? Effect.void : output.problem(message), code)),
+    Effect.catchTag(
+      "Fault",
+      ({ code, message }) => Effect.as(message === "" ? Effect.void : output.problem(message), code)
+    ),
     Effect.provide(NodeFileSystem.layer),
     output.withLogger
   )
 
-const parse = (args: ReadonlyArray<string>, columns: number): Run => {
+const parse = (commands: Commands, args: ReadonlyArray<string>, columns: number): Run => {
   const printed: Array<string> = []
   const given: Texts = new Map()
   let selected: Run = Effect.void
@@ -72,7 +74,7 @@ const parse = (args: ReadonlyArray<string>, columns: number): Run => {
       })
     })
   }
-  return Either.match(Either.try(() => root.parse(withHelp(args), { from: "user" })), {
+  return Either.match(Either.try(() => root.parse(withHelp(commands, args), { from: "user" })), {
     onLeft: (error) => {
       if (!(error instanceof CommanderError)) return Effect.die(error)
       const isHelp = error.exitCode === 0 || error.code === "commander.help"
@@ -83,7 +85,7 @@ const parse = (args: ReadonlyArray<string>, columns: number): Run => {
 }
 
 /** Rewrites `help COMMAND` as `COMMAND --help`, so that an unknown command is reported in the same way. */
-const withHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+const withHelp = (commands: Commands, args: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (args.length === 0) return ["--help"]
   if (args[0] !== "help") return args
   const words = args.slice(1)

@@ -1,70 +1,10 @@
 /** The commands. Other programs wait for `token`, so the larger modules of other commands are loaded when they run. */
-import type * as FileSystem from "@effect/platform/FileSystem"
-import * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
-import * as Effect from "effect/Effect"
+import { command, type Commands, load } from "./Command.js"
 import { logout, run, status, token } from "./commands/token.js"
-import { configuration, type Fault, usage } from "./Fault.js"
+import { emulatorCommands } from "./emulatorCommands.js"
 import * as flags from "./flags.js"
-import { Host } from "./Host.js"
-import * as output from "./output.js"
 
-export type Run = Effect.Effect<void, Fault, FileSystem.FileSystem>
-
-/** The values of the flags, by name. */
-export type Given = Parameters<EmulatorCommand.Command["run"]>[0]
-
-export interface Command extends Omit<EmulatorCommand.Command, "flags" | "run"> {
-  readonly flags: flags.Flags
-  /** None for a group of commands. */
-  readonly run?: (given: Given, args: ReadonlyArray<string>) => Run
-}
-
-const command = <F extends flags.Flags>(
-  table: F,
-  { run, ...about }: Omit<Command, "flags" | "run"> & {
-    readonly run: (given: flags.Values<F>, argument: string, args: ReadonlyArray<string>) => Run
-  }
-): Command => ({
-  ...about,
-  flags: table,
-  // The parser creates the values from the same table as their type.
-  run: (given, args) => run(given as flags.Values<F>, args[0] ?? "", args)
-})
-
-export const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run =>
-  Effect.flatMap(Effect.promise(module), run)
-
-/** The commands of `store-api-emulator`, as a group. */
-const emulator = Object.fromEntries(
-  Object.entries(EmulatorCommand.commands).map(([name, command]): [string, Command] => [
-    `emulator ${name}`.trim(),
-    {
-      ...command,
-      examples: command.examples.map((line) => `emulator ${line}`),
-      run: (given, [argument = ""]) => runEmulator(command, given, argument)
-    }
-  ])
-)
-
-const runEmulator = ({ flags, run }: EmulatorCommand.Command, given: Given, argument: string) =>
-  Effect.gen(function*() {
-    const console = yield* Effect.console
-    const { pathOf } = yield* Host
-    let written: Effect.Effect<void, Fault> = Effect.void
-    const log = (text: unknown) => Effect.map(Effect.exit(output.line(String(text))), (exit) => void (written = exit))
-    const values = Object.entries(given).map(([name, value]) =>
-      [name, flags[name]?.value === "FILE" && typeof value === "string" ? pathOf(value) : value] as const
-    )
-    yield* run(Object.fromEntries(values), argument).pipe(
-      Effect.withConsole({ ...console, log }),
-      Effect.mapError(({ message, option, reason }) =>
-        reason === "InvalidOption" && !option.startsWith("STORE_API") ? usage(message) : configuration(message)
-      )
-    )
-    yield* written
-  })
-
-export const commands: Readonly<Record<string, Command>> = {
+export const commands: Commands = {
   token: command(flags.token, {
     text: "Print an access token for another program",
     examples: ["token --format json", "token --format header | curl -H @- $STORE_API_URL/orders"],
@@ -142,7 +82,7 @@ export const commands: Readonly<Record<string, Command>> = {
     examples: ["profile remove books", "profile remove books && store-api profile list"],
     run: (_, name) => load(() => import("./commands/profile.js"), ({ remove }) => remove(name))
   }),
-  ...emulator,
+  ...emulatorCommands,
   completion: command(flags.none, {
     text: "Print a completion script for bash, zsh or fish",
     args: "<shell>",

@@ -163,6 +163,16 @@ export const write = (path: string, text: string) =>
     )
   })
 
+/** Returns a line for a file of variables. Chooses quotes that keep the value as it is. */
+export const assignment = (variable: string, value: string | undefined): Effect.Effect<string, Fault> => {
+  if (value === undefined) return Effect.succeed("")
+  const line = ["'", "`", "\""].map((quote) => `${variable}=${quote}${value}${quote}\n`)
+    .find((line) => parseEnv(line)[variable] === value)
+  return line === undefined
+    ? configuration(`${variable} has too many kinds of quotes for a file.`)
+    : Effect.succeed(line)
+}
+
 /** The names of the saved profiles; none if the folder cannot be read. */
 export const profileNames = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem

@@ -4,8 +4,8 @@ import { Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
 import { exitCodes } from "../src/Fault.js"
-import { demoSecret, hasColours, newUser, onTerminal, prints, refuses, run, start, started } from "./support/cli.js"
-import { type User, variablesIn, withEnv } from "./support/cli.js"
+import { demoSecret, hasColours, newUser, onTerminal, prints, refuses, run, started } from "./support/cli.js"
+import { type User, withEnv } from "./support/cli.js"
 
 /** Lines that are wrong, and the message for each. */
 const refused: ReadonlyArray<readonly [line: string, message: string]> = [
@@ -175,44 +175,4 @@ test.live("colours are for a terminal that has them, and not for CI", function*(
     yield* Effect.forEach([{}, { NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }], seen),
     [true, false, false, false]
   )
-})
-
-/** The tests of the emulator's own command have the rules of its flags. */
-describe("store-api emulator", () => {
-  const real = "an-invented-secret-of-a-real-service"
-
-  /** Starts an emulator where the variables of a real service are set; `variables` are those that it prints. */
-  const emulatorWith = (...args: ReadonlyArray<string>) =>
-    Effect.gen(function*() {
-      const env = { STORE_API_CLIENT_ID: "real-client", STORE_API_CLIENT_SECRET: real }
-      const user = yield* newUser(env, Effect.succeed([real]))
-      const running = yield* start(user, ["emulator", ...args], { shows: true })
-      if (!(yield* running.shows(/\n\n.*\n\n/s))) return yield* Effect.dieMessage(running.stderr.text)
-      assert.notInclude(running.stdout.text, real)
-      return { ...running, cwd: user.cwd, variables: variablesIn(running.stdout.text) }
-    })
-
-  test.live("prints variables that work unchanged, and the requests", function*() {
-    const running = yield* emulatorWith("--token-life", "5m", "--lenient")
-    const user = yield* newUser(running.variables, Effect.succeed([demoSecret]))
-    const json = yield* prints(user, "token --format json")
-    assert.isAtMost((JSON.parse(json) as { readonly expires_in: number }).expires_in, 300)
-    yield* prints(user, "call /orders?canary --fail")
-    const { port } = new URL(running.variables["STORE_API_URL"] ?? "")
-    assert.match(yield* prints(user, `emulator tokens --port ${port}`), /^#1 /)
-    const requests = /← 1 POST \/v1\/oauth\/accesstoken 200 in .*\n.*\n.*← 2 GET \/orders\?… 200 in /
-    assert.isTrue(yield* running.shows(requests))
-  })
-
-  test.live("fails with code 2 for a flag and code 3 for a secret or a port that it cannot use", function*() {
-    const { variables } = yield* emulatorWith()
-    const { port } = new URL(variables["STORE_API_URL"] ?? "")
-    const user = yield* newUser({ STORE_API_CLIENT_SECRET: "a&b" })
-    yield* refuses(user, "emulator --client-id real-client", 3, /^store-api: STORE_API_CLIENT_SECRET must/)
-    yield* refuses(user, `emulator --port ${port}`, 3, new RegExp(`^store-api: --port cannot be ${port}:`))
-    yield* refuses(user, "emulator --scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls.")
-    const refused = /^store-api: The emulator refused this: The scenario "token\/canary" must/
-    yield* refuses(user, `emulator fail token/canary --port ${port}`, 2, refused)
-    yield* refuses(user, "emulator revoke --port 9", 3, /^store-api: --port must be that of a running emulator/)
-  })
 })

@@ -1,4 +1,5 @@
 /** Features that only a process has: signals, exit codes, closed pipes, a real terminal and trusted certificates. */
+import { once } from "node:events"
 import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import * as Https from "node:https"
 import * as Net from "node:net"
@@ -12,21 +13,19 @@ import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
 import { check, demoSecret, fails, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
 import { startedWith, variablesIn, withEnv, without } from "./support/cli.js"
-import { build, hasTerminals, runProcess, runWith, startProcess } from "./support/process.js"
+import { alias, build, hasTerminals, runProcess, runWith, startProcess } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
 beforeAll(build, 120_000)
 
 const shows = { shows: true }
 
-/** Starts an emulator in a folder with an empty file; `variables` are those that it prints. */
-const emulatorWith = (...args: ReadonlyArray<string>) =>
+/** Starts `store-api-emulator`; `variables` are those that it prints. */
+const emulatorWith = (args: ReadonlyArray<string>, env = {}) =>
   Effect.gen(function*() {
-    const user = yield* newUser({})
-    writeFileSync(join(user.cwd, "empty.env"), "")
-    const running = yield* startProcess(user, ["emulator", ...args], shows)
+    const running = yield* startProcess(yield* newUser(env), args, { ...shows, program: alias })
     assert.isTrue(yield* running.shows(/\n\n.*\n\n/s))
-    return { running, user, variables: variablesIn(running.stdout()) }
+    return { running, variables: variablesIn(running.stdout()) }
   })
 
 describe("the binary", () => {
@@ -112,15 +111,38 @@ describe("signals", () => {
     assert.notInclude(outcome.stdout, "FAIL")
   })
 
-  test.live("SIGINT ends an emulator with code 130; Node accepts its files, new and empty", function*() {
-    const { running, user } = yield* emulatorWith("--dotenv", "new.env", "--env-file", "empty.env")
-    for (const name of ["new.env", "empty.env"]) {
-      assert.include(readFileSync(join(user.cwd, name), "utf8"), "STORE_API_AUTH_URL=")
-    }
-    running.child.kill("SIGINT")
-    const { code, stderr } = yield* running.end
-    deepStrictEqual([code, stderr], [130, ""])
+  test.live.each(
+    [["SIGINT", 130], ["SIGTERM", 143]] as const
+  )("%s ends an emulator with code %i while a connection is open", function*([signal, code]) {
+    const { running, variables } = yield* emulatorWith([])
+    const { port } = new URL(variables["STORE_API_URL"] ?? "")
+    const socket = Net.connect(Number(port), "127.0.0.1").on("error", () => undefined)
+    yield* Effect.promise(() => once(socket, "connect"))
+    running.child.kill(signal)
+    const { stderr, ...outcome } = yield* running.end
+    deepStrictEqual([outcome.code, stderr], [code, ""])
   })
+})
+
+describe("store-api-emulator", () => {
+  test.live.each(["--help", "fail --help", "--port canary", "fial", "--list"])(
+    "%s does what store-api emulator does",
+    function*(line) {
+      const user = yield* newUser({})
+      const outcome = yield* runProcess(user, line.split(" "), { program: alias })
+      deepStrictEqual(outcome, yield* run(user, ["emulator", ...line.split(" ")]))
+    }
+  )
+
+  test.live("keeps no bodies: with a heap of 64 MB, it answers 2 000 of 60 kB", function*() {
+    const { variables } = yield* emulatorWith([], { NODE_OPTIONS: "--max-old-space-size=64" })
+    const url = `${variables["STORE_API_URL"] ?? ""}/v1/oauth/accesstoken`
+    const ask = Effect.promise(() => fetch(url, { method: "POST", body: "x".repeat(60_000) }))
+    const statuses = yield* Effect.all(Effect.replicate(Effect.map(ask, ({ status }) => status), 2000), {
+      concurrency: 8
+    })
+    deepStrictEqual([...new Set(statuses)], [415])
+  }, 120_000)
 })
 
 describe("store-api run", () => {
@@ -152,8 +174,8 @@ describe("store-api run", () => {
 })
 
 describe("NODE_EXTRA_CA_CERTS", () => {
-  test.live("is printed by store-api emulator --tls, and trusted by token and check", function*() {
-    const { variables } = yield* emulatorWith("--tls")
+  test.live("is printed by store-api-emulator --tls, and trusted by token and check", function*() {
+    const { variables } = yield* emulatorWith(["--tls"])
     const user = yield* newUser(variables)
     assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
     deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)

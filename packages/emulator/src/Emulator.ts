@@ -111,9 +111,8 @@ export interface Service {
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
 
 /**
- * Sets how many requests an emulator records, and runs effects when a request starts or ends, when a connection meets
- * a fault and when it ends, and when tokens change. The emulator reads it when it starts. In a process that runs for
- * days, keep few requests, and print or count them here.
+ * Sets how many requests an emulator records, and runs effects with each line of its log and when tokens change. The
+ * emulator reads it when it starts. In a process that runs for days, keep few requests, and print the log.
  *
  * @example
  * ```ts
@@ -121,7 +120,7 @@ export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulat
  * import { Console, Effect } from "effect"
  *
  * const printing = Emulator.make().pipe(
- *   Effect.provideService(Emulator.Observer, { keep: 0, onEnd: ({ method, url }) => Console.log(`${method} ${url}`) })
+ *   Effect.provideService(Emulator.Observer, { keep: 0, onLine: (text) => Console.log(text) })
  * )
  * ```
  *
@@ -129,7 +128,7 @@ export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulat
  * @category references
  */
 export class Observer extends Context.Reference<Observer>()("@store-api/emulator/Observer", {
-  defaultValue: (): requestLog.ObserverService => ({ keep: Infinity, onEnd: () => Effect.void })
+  defaultValue: (): requestLog.ObserverService => ({ keep: Infinity })
 }) {}
 
 /**
@@ -160,7 +159,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const log = requestLog.make(resolved, observer, issued)
     const faults = faultQueue.make(resolved)
     const tls = resolved.tls ? yield* tlsServers.make : undefined
-    const secondLog = requestLog.make(resolved, { keep: observer.keep, onEnd: () => Effect.void }, issued)
+    const secondLog = requestLog.make(resolved, { keep: observer.keep }, issued)
     const second = yield* listen({ ...resolved, port: 0, tls: false }, app.secondOrigin(resolved, secondLog))
     const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin, tls }
     const server = yield* listen(resolved, app.emulator(parts), yield* app.connection(parts))
@@ -170,8 +169,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       revoke: issued.revoke,
       requests: log.all,
       clearRequests: log.clear,
-      fail: (script, times) =>
-        faults.append(script, times).pipe(Effect.asVoid, Effect.catchAll((problem) => Effect.dieMessage(problem))),
+      fail: (script, times) => Effect.catchAll(faults.append(script, times), (problem) => Effect.dieMessage(problem)),
       pendingFaults: faults.pending,
       clearFaults: faults.clear,
       connections: server.connections,

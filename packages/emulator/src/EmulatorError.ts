@@ -1,17 +1,15 @@
 /**
- * The error of an emulator that cannot start or be steered.
+ * The error of an emulator that cannot start.
  *
  * @since 1.0.0
  */
 import * as Schema from "effect/Schema"
 
 /**
- * The emulator cannot start or be steered. The `message` is one sentence that begins with the option and tells you what
- * to do.
+ * The emulator cannot start. The `message` is one sentence that begins with the option and tells you what to do.
  *
  * - `PortInUse`: another program listens on the port.
- * - `CannotListen`: the system does not allow the port, the address or a file for the certificate.
- * - `NotRunning`: a command that steers an emulator found none.
+ * - `CannotListen`: the system does not allow the port or the address.
  * - `InvalidOption`: the value of an option cannot be used, such as a host that is not loopback.
  *
  * @example
@@ -31,10 +29,8 @@ export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api
   "EmulatorError",
   {
     /** The kind of problem. */
-    reason: Schema.Literal("PortInUse", "CannotListen", "NotRunning", "InvalidOption"),
-    /**
-     * The option, such as `port` or `clients[0].clientId`. From a command, the flag or the variable, such as `--port`.
-     */
+    reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
+    /** The option, such as `port` or `clients[0].clientId`. */
     option: Schema.String,
     /** The predicate of the sentence, such as "must be a whole number". It contains no secret. */
     problem: Schema.String

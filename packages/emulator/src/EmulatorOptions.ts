@@ -4,8 +4,8 @@
  * @since 1.0.0
  */
 import type * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
 import type { Client } from "./Client.js"
-import type { Headers } from "./FaultModel.js"
 import type { IssuedToken } from "./IssuedToken.js"
 
 /**
@@ -26,6 +26,53 @@ import type { IssuedToken } from "./IssuedToken.js"
 export type ClientAuthentication = "specification" | "client_secret_post" | "client_secret_basic"
 
 /**
+ * The path of the page of an emulator that has the option `steering`. The page and the commands send requests to paths
+ * below it.
+ *
+ * @example
+ * ```ts
+ * import { type Emulator, EmulatorOptions } from "@store-api/emulator"
+ *
+ * const pageOf = ({ url }: Emulator.Service) => new URL(EmulatorOptions.steeringPath, url).href
+ * ```
+ *
+ * @since 1.0.0
+ * @category constants
+ */
+export const steeringPath = "/_emulator/"
+
+/**
+ * The schema of a response of the protected API, with which a file can hold responses.
+ *
+ * @example
+ * ```ts
+ * import { EmulatorOptions } from "@store-api/emulator"
+ * import { Schema } from "effect"
+ *
+ * const decode = Schema.decode(Schema.parseJson(Schema.Array(EmulatorOptions.ApiResponse)))
+ *
+ * const responses = decode(`[{ "path": "/orders", "body": [{ "id": 7 }] }]`)
+ * ```
+ *
+ * @since 1.0.0
+ * @category schemas
+ */
+export const ApiResponse = Schema.Struct({
+  /** The method of the request. Default: any. */
+  method: Schema.optional(Schema.String),
+  /** The path of the request below `basePath`, without a query. */
+  path: Schema.String,
+  /** A whole number from 200 to 999. Default: 200. */
+  status: Schema.optional(Schema.Number),
+  /** Sent without changes. A body without a `Content-Type` is sent as `application/json`. */
+  headers: Schema.optional(
+    Schema.Record({ key: Schema.String, value: Schema.Union(Schema.String, Schema.Array(Schema.String)) })
+  ),
+  /** A string is sent as it is, anything else as JSON. Default: no body. */
+  body: Schema.optional(Schema.Unknown)
+})
+
+/**
  * A response of the protected API to requests with a valid token.
  *
  * @example
@@ -40,18 +87,7 @@ export type ClientAuthentication = "specification" | "client_secret_post" | "cli
  * @since 1.0.0
  * @category models
  */
-export interface ApiResponse {
-  /** The method of the request. Default: any. */
-  readonly method?: string | undefined
-  /** The path of the request below `basePath`, without a query. */
-  readonly path: string
-  /** A whole number from 200 to 999. Default: 200. */
-  readonly status?: number | undefined
-  /** Sent without changes. A body without a `Content-Type` is sent as `application/json`. */
-  readonly headers?: Headers | undefined
-  /** A string is sent as it is, anything else as JSON. Default: no body. */
-  readonly body?: unknown
-}
+export interface ApiResponse extends Schema.Schema.Type<typeof ApiResponse> {}
 
 /**
  * The options of an emulator. With a value that cannot be used, the emulator fails to start with `EmulatorError`

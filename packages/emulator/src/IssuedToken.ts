@@ -3,9 +3,41 @@
  *
  * @since 1.0.0
  */
-import type * as DateTime from "effect/DateTime"
-import type * as Option from "effect/Option"
-import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+
+/**
+ * The schema of an issued token, with which a file can keep the tokens for another emulator.
+ *
+ * @example
+ * ```ts
+ * import { Emulator, IssuedToken } from "@store-api/emulator"
+ * import { Effect, Schema } from "effect"
+ *
+ * const SavedTokens = Schema.parseJson(Schema.Array(IssuedToken.IssuedToken))
+ *
+ * const next = (saved: string) =>
+ *   Effect.flatMap(Schema.decode(SavedTokens)(saved), (tokens) => Emulator.make({ tokens }))
+ * ```
+ *
+ * @since 1.0.0
+ * @category schemas
+ */
+export const IssuedToken = Schema.Struct({
+  /** The number of the token, from 1 in the order of issue. Logs and the page show it instead of the value. */
+  id: Schema.Number,
+  /** 32 random bytes in base64. */
+  value: Schema.Redacted(Schema.String),
+  /** The id with which its client requested it. */
+  clientId: Schema.String,
+  /** The granted scope. It is empty if none was requested, and always with `"specification"`. */
+  scope: Schema.String,
+  /** The time of issue, by the emulator's clock. */
+  issuedAt: Schema.DateTimeUtc,
+  /** The time of issue plus `tokenLife`. */
+  expiresAt: Schema.DateTimeUtc,
+  /** When it was revoked before it expired, by the emulator's clock. */
+  revokedAt: Schema.OptionFromNullOr(Schema.DateTimeUtc)
+})
 
 /**
  * An issued token. The API accepts it until it is revoked or the emulator's clock reaches `expiresAt`.
@@ -15,19 +47,4 @@ import type * as Redacted from "effect/Redacted"
  * @since 1.0.0
  * @category models
  */
-export interface IssuedToken {
-  /** The number of the token, from 1 in the order of issue. Logs and the page show it instead of the value. */
-  readonly id: number
-  /** 32 random bytes in base64. */
-  readonly value: Redacted.Redacted
-  /** The id with which its client requested it. */
-  readonly clientId: string
-  /** The granted scope. It is empty if none was requested, and always with `"specification"`. */
-  readonly scope: string
-  /** The time of issue, by the emulator's clock. */
-  readonly issuedAt: DateTime.Utc
-  /** The time of issue plus `tokenLife`. */
-  readonly expiresAt: DateTime.Utc
-  /** When it was revoked before it expired, by the emulator's clock. */
-  readonly revokedAt: Option.Option<DateTime.Utc>
-}
+export interface IssuedToken extends Schema.Schema.Type<typeof IssuedToken> {}

@@ -5,7 +5,6 @@
  */
 export * as Client from "./Client.js"
 export * as Emulator from "./Emulator.js"
-export * as EmulatorCommand from "./EmulatorCommand.js"
 export * as EmulatorError from "./EmulatorError.js"
 export * as EmulatorOptions from "./EmulatorOptions.js"
 export * as Fault from "./Fault.js"

@@ -1,6 +1,6 @@
 /** The types of the emulator: its layer, faults and options. */
 import type { EmulatorError, FaultModel, IssuedToken, RecordedRequest } from "@store-api/emulator"
-import { Client, Emulator, EmulatorCommand, Fault, Scenario } from "@store-api/emulator"
+import { Client, Emulator, Fault, Scenario } from "@store-api/emulator"
 import type { Scope } from "effect"
 import { Effect, Redacted } from "effect"
 import { expect, test } from "tstyche"
@@ -22,7 +22,7 @@ test("its secrets are Redacted wherever they are met", () => {
 
 test("its error leaves the channel by its tag", () => {
   expect<EmulatorError.EmulatorError["reason"]>().type.toBe<
-    "PortInUse" | "CannotListen" | "NotRunning" | "InvalidOption"
+    "PortInUse" | "CannotListen" | "InvalidOption"
   >()
   expect(Emulator.make().pipe(Effect.catchTag("EmulatorError", () => Effect.succeed("none" as const)))).type.toBe<
     Effect.Effect<Service | "none", never, Scope.Scope>
@@ -36,8 +36,6 @@ test("options", () => {
   expect(Emulator.layer).type.toBeCallableWith({ clientAuthentication: ["client_secret_basic", "client_secret_post"] })
   expect(Emulator.layer).type.not.toBeCallableWith({ clientAuthentication: "private_key_jwt" })
   expect(Emulator.layer).type.not.toBeCallableWith({ lifetime: "2 seconds" })
-  expect(EmulatorCommand.run).type.toBeCallableWith({ port: "0", "token-life": "2s", scenario: ["api/403"], tls: true })
-  expect(EmulatorCommand.run).type.not.toBeCallableWith({ tokenLife: "2s" })
 })
 
 test("faults have different types", () => {

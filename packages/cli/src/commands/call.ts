@@ -16,20 +16,20 @@ import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import { search } from "jmespath"
 import { configuration, type Fault, httpError, noResponse, status, systemCode, unwritable, usage } from "../Fault.js"
-import type * as flags from "../flags.js"
+import { type call, timeOf, type Values } from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
 import { make as makeProvider, nameOf, originOf, redirectRemedy } from "../provider.js"
 import { read, type Settings } from "../settings.js"
 
-type Given = flags.Values<typeof flags.call>
+type Given = Values<typeof call>
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] as const
 
 export const run = (given: Given, path: string) =>
   Effect.gen(function*() {
     const request = yield* requestOf(given, path)
-    const duration = yield* timeoutOf(given.timeout)
+    const duration = given.timeout === undefined ? Duration.infinity : yield* timeOf("--timeout", given.timeout)
     yield* checkQuery(given)
     const settings = yield* read(given, "required")
     yield* Effect.timeoutFail(Effect.scoped(execute(given, settings, request)), {
@@ -71,15 +71,6 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     if (error._tag === "Fault") return error
     return isHttpClientError(error) ? noResponse(whyNoResponse(error, settings)) : settings.explain(error)
   }))
-
-const timeoutOf = (text: string | undefined): Effect.Effect<Duration.Duration, Fault> => {
-  if (text === undefined) return Effect.succeed(Duration.infinity)
-  const [, count, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text) ?? []
-  const millis = Number(count) * ({ ms: 1, s: 1000, m: 60_000 }[unit] ?? NaN)
-  return millis > 0
-    ? Effect.succeed(Duration.millis(millis))
-    : usage("--timeout must be a time such as 500ms, 30s or 2m.")
-}
 
 const requestOf = (given: Given, path: string) =>
   Effect.gen(function*() {

@@ -1,6 +1,5 @@
 /** `store-api profile`: settings under a name. */
 import { resolve } from "node:path"
-import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -29,7 +28,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
       cacheDir: cacheDir && resolve(pathOf(cacheDir))
     }
     const lines = yield* Effect.forEach(Object.entries(values), ([option, value]) =>
-      assignment(variables.sources[option as keyof typeof values].variable, value))
+      variables.assignment(variables.sources[option as keyof typeof values].variable, value))
     if (!given["no-verify"]) {
       // The token is cached for the next command.
       yield* Effect.mapError(
@@ -44,16 +43,6 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
     const more = [given["no-verify"] ? "" : " The service issued a token.", isFirst ? " It is the default." : ""]
     yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${more.join("")}`)
   })
-
-/** Chooses quotes that keep the value as it is. */
-const assignment = (variable: string, value: string | undefined) => {
-  if (value === undefined) return Effect.succeed("")
-  const line = ["'", "`", "\""].map((quote) => `${variable}=${quote}${value}${quote}\n`)
-    .find((line) => parseEnv(line)[variable] === value)
-  return line === undefined
-    ? configuration(`${variable} has too many kinds of quotes for a file.`)
-    : Effect.succeed(line)
-}
 
 export const use = (name: string) =>
   Effect.gen(function*() {

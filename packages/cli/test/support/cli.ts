@@ -12,6 +12,7 @@ import { leaksIn } from "@store-api/testing/leaksIn"
 import { newFolder } from "@store-api/testing/loopback"
 import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, Redacted, type Scope } from "effect"
 import { main } from "../../src/commandLine.js"
+import { commands } from "../../src/commands.js"
 import { Host } from "../../src/Host.js"
 
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
@@ -188,7 +189,7 @@ export const start = (
     const stdout = screen?.stdout === "pipe" || screen === undefined ? new Output() : stderr
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
-    const fiber = yield* main(args).pipe(
+    const fiber = yield* main(commands, args).pipe(
       Effect.provideService(Host, {
         process: { env, stderr, stdin, stdout },
         homedir: () => user.cwd,

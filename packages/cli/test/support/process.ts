@@ -12,6 +12,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 
 export const bin = fileURLToPath(new URL("../../bin/store-api.js", import.meta.url))
 
+/** `store-api-emulator`, whose bundle is in the package of the emulator. */
+export const alias = fileURLToPath(new URL("../../../emulator/bin/store-api-emulator.js", import.meta.url))
+
 /** The command is run as it is published: the file in bin/, on the bundle of these sources. */
 export const build = () => {
   const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
@@ -37,10 +40,10 @@ const onTerminal = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
 export const startProcess = (
   user: User,
   args: ReadonlyArray<string>,
-  { shows, terminal = false }: Options & { readonly terminal?: boolean } = {}
+  { program = bin, shows, terminal = false }: Options & { readonly program?: string; readonly terminal?: boolean } = {}
 ) =>
   Effect.gen(function*() {
-    const words = [process.execPath, bin, ...args]
+    const words = [process.execPath, program, ...args]
     const [command = "", ...others] = terminal ? onTerminal(words) : words
     const env = { TERM: "xterm-256color", SHELL: "/bin/sh", ...user.env }
     const child = yield* Effect.acquireRelease(
@@ -82,7 +85,7 @@ export const startProcess = (
 export const runProcess = (
   user: User,
   args: ReadonlyArray<string>,
-  options: Options & { readonly stdin?: string } = {}
+  options: Options & { readonly program?: string; readonly stdin?: string } = {}
 ): Effect.Effect<Outcome> =>
   Effect.gen(function*() {
     const { child, end } = yield* startProcess(user, args, options)

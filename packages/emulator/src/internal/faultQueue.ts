@@ -31,30 +31,22 @@ const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   return areHeaders(headersOf(fault)) ? undefined : "The headers of a fault must be ones that HTTP can carry."
 }
 
-/** Why a scenario of this name cannot be played, as the end of a sentence, which repeats an unknown name if quoted. */
-export const problemOfName = (name: string, tls: boolean, quoted = ""): string | undefined => {
-  const known = Scenario.names.find((known) => known === name)
-  if (known === undefined) return `${quoted}must be a name that the emulator's --list prints`
-  return Scenario.all[known].tls && !tls ? `${known} needs --tls` : undefined
-}
-
 export const make = (settings: Settings) => {
   const queue: Array<Fault> = []
   return {
-    /** Returns the number of requests, or fails with the sentence that says why a step cannot be performed. */
+    /** Fails with the sentence that says why a step cannot be performed. */
     append: (given: Script | Scenario.Name, times?: number) =>
       Effect.gen(function*() {
         const isName = typeof given === "string"
-        // A terminal would obey control characters.
-        const unknown = isName ? problemOfName(given, settings.tls, `"${given.replace(/\p{C}/gu, "?")}" `) : undefined
-        if (unknown !== undefined) return yield* Effect.fail(`The scenario ${unknown}.`)
+        if (isName && !Object.hasOwn(Scenario.all, given)) {
+          return yield* Effect.fail("The scenario must be a name that the emulator's --list prints.")
+        }
         const named = isName ? { scenario: given } : {}
         const script = [isName ? Scenario.get(given) : given].flat()
         const steps = script.map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
         const problem = steps.map((step) => problemOf(step, settings)).find(Predicate.isNotUndefined)
         if (problem !== undefined) return yield* Effect.fail(problem)
         queue.push(...steps)
-        return steps.reduce((sum, { times }) => sum + times, 0)
       }),
     /**
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.

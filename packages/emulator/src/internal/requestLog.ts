@@ -9,6 +9,7 @@ import * as Redacted from "effect/Redacted"
 import type { Fault } from "../FaultModel.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
+import { type Entry, logJson, logLine } from "./logLine.js"
 import { type Exchange, readBody, type Request, type Response } from "./request.js"
 import type { Settings } from "./settings.js"
 import { methodsIn } from "./tokenEndpoint.js"
@@ -19,20 +20,18 @@ export type RequestLog = ReturnType<typeof make>
 export interface ObserverService {
   /** The number of requests to keep in `requests`. If it is not `Infinity`, they lose their bodies when they end. */
   readonly keep: number
-  /** Runs when a request arrives. Default: nothing. */
-  readonly onStart?: ((request: RecordedRequest) => Effect.Effect<void>) | undefined
-  /** Runs before the response is sent, or when the client has gone. `sentBytes` is still 0. */
-  readonly onEnd: (request: RecordedRequest) => Effect.Effect<void>
-  /** Runs when a connection met a fault, and when that connection has ended. Default: nothing. */
-  readonly onConnection?: ((connection: Entry) => Effect.Effect<void>) | undefined
-  /** Runs when a token was issued or revoked, before the response is sent. Default: nothing. */
-  readonly onTokens?: ((tokens: ReadonlyArray<IssuedToken>) => Effect.Effect<void>) | undefined
+  /**
+   * Runs when a request arrives, before its response is sent or when its client has gone, when a connection met a
+   * fault, and when that connection has ended. Receives a line of the log as text and as JSON, which has no secret, no
+   * token and no query. Default: nothing.
+   */
+  readonly onLine?: ((text: string, json: string) => Effect.Effect<void>) | undefined
+  /**
+   * Runs when a token was issued or revoked, before the response is sent. Receives an effect that reads the tokens.
+   * Default: nothing.
+   */
+  readonly onTokens?: ((tokens: Effect.Effect<ReadonlyArray<IssuedToken>>) => Effect.Effect<void>) | undefined
 }
-
-/** A request, or a connection that met a fault. The latter has neither a response nor a token. */
-export type Entry =
-  & Pick<RecordedRequest, "startedAt" | "endedAt" | "status" | "token" | "reason">
-  & Partial<RecordedRequest>
 
 const hidden = "<redacted>"
 const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret|token|assertion|password|key)=/i
@@ -64,6 +63,8 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
     return [name, sensitive.includes(name) || holdsSecret(value) ? Redacted.make(value) : value] as const
   }
 
+  const print = (entry: Entry) => observer.onLine?.(logLine(entry), logJson(entry)) ?? Effect.void
+
   const onArrival = (request: Request, startedAt: DateTime.Utc): RecordedRequest => ({
     id: ++lastId,
     startedAt,
@@ -92,14 +93,14 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       }
       const end = Effect.flatMap(DateTime.now, (now) => {
         update({ endedAt: Option.some(now), ...(observer.keep === Infinity ? {} : { body: Redacted.make("") }) })
-        return observer.onEnd(entry.current)
+        return print(entry.current)
       })
       records.push(entry)
       if (records.length > observer.keep) records.shift()
       const { socket } = request.incoming
       const before = socket.bytesWritten
       request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
-      yield* observer.onStart?.(entry.current) ?? Effect.void
+      yield* print(entry.current)
       return yield* Effect.gen(function*() {
         const body = yield* readBody(request, maxBodyBytes)
         const text = body.bytes.toString()
@@ -116,12 +117,11 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   /** Reports the fault of a connection, and the end of the connection. */
   const connection = (socket: Socket, fault: Fault) =>
     Effect.gen(function*() {
-      const report = observer.onConnection ?? (() => Effect.void)
       const start = { startedAt: yield* DateTime.now, status: Option.none(), token: Option.none() }
       const failed = { ...start, reason: Option.some(nameOfFault(fault)), endedAt: Option.none() }
-      yield* report(failed)
+      yield* print(failed)
       yield* Effect.ignore(Effect.tryPromise(() => finished(socket)))
-      yield* report({ ...failed, endedAt: Option.some(yield* DateTime.now) })
+      yield* print({ ...failed, endedAt: Option.some(yield* DateTime.now) })
     })
 
   return {

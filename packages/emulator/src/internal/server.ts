@@ -13,9 +13,9 @@ import * as Effect from "effect/Effect"
 import { constTrue } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import { steeringPath } from "../EmulatorOptions.js"
 import type { Ending } from "../FaultModel.js"
 import { type Settings, unusable } from "./settings.js"
-import { prefix } from "./steering.js"
 
 type App = Effect.Effect<HttpServerResponse, never, HttpServerRequest>
 
@@ -104,7 +104,7 @@ const interceptConnections = (server: Http.Server, accept: Accept, steering: boo
 }
 
 /** Faults of connections and TLS do not apply to these requests, so that they can end such a fault. */
-const steeringRequest = new RegExp(`^(GET|POST) ${prefix}`)
+const steeringRequest = new RegExp(`^(GET|POST) ${steeringPath}`)
 
 /** The bytes stay readable. */
 const afterFirstBytes = (socket: Socket, then: (text: string) => void) => {

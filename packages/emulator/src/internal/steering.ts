@@ -7,12 +7,15 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { steeringPath } from "../EmulatorOptions.js"
+import type { Fault } from "../FaultModel.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import * as Scenario from "../Scenario.js"
 import type { FaultQueue } from "./faultQueue.js"
+import { logLine, shown, time } from "./logLine.js"
 import { page } from "./page.js"
 import { readBody, type Request } from "./request.js"
-import type { Entry, RequestLog } from "./requestLog.js"
+import type { RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
 import type { TlsServers } from "./tls.js"
 import type { Tokens } from "./tokens.js"
@@ -27,14 +30,12 @@ export interface Parts {
   readonly tls: TlsServers | undefined
 }
 
-export const prefix = "/_emulator/"
-
-export const isFor = ({ path }: Request): boolean => `${path}/`.startsWith(prefix)
+export const isFor = ({ path }: Request): boolean => `${path}/`.startsWith(steeringPath)
 
 export const respond = (request: Request, parts: Parts) =>
   Effect.gen(function*() {
     const { method, outgoing, path } = request
-    const name = path.slice(prefix.length)
+    const name = path.slice(steeringPath.length)
     const refusal = refuse(request)
     if (refusal !== undefined) return refusal
     if (method === "GET" && name === "") return yield* html(parts)
@@ -82,29 +83,19 @@ type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, st
 const lines = <A>(all: ReadonlyArray<A>, line: (value: A) => string, none: string) =>
   all.length === 0 ? none : all.map(line).join("\n")
 
-/** Without a number for a scenario that applies until `clear`, or that has no step. */
-const requestsIn = (count: number) =>
-  count === 1 ? "request" : count > 1 && count < Infinity ? `${count} requests` : "requests"
-
 const actions = {
   fail: ({ faults }, { argument = "", times }) =>
-    Effect.gen(function*() {
-      const before = yield* faults.pending
-      // `append` refuses other names.
-      const count = yield* faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times))
-      const on = (yield* faults.pending).at(-1)?.on
-      const after = before.some((one) => one.on === on) ? ", after the earlier faults, which `clear` removes" : ""
-      return `${argument} applies to the next ${requestsIn(count)}${after}.`
-    }),
+    // `append` refuses other names.
+    faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)).pipe(
+      Effect.zipRight(faults.pending),
+      Effect.map((all) => `Next faults: ${all.map(nameOf).join(", ") || "none"}.`)
+    ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
   revoke: ({ tokens }, { argument = "" }) => {
-    const [, id = "", other] = /^(?:#?(\d+))?(.*)$/s.exec(argument) ?? []
-    if (other !== "") return Effect.fail("The token must be its number, such as 3.")
-    const revoked = tokens.revoke(id === "" ? undefined : Number(id))
-    return Effect.flatMap(tokens.all, (all) =>
-      id === "" || all.some((token) => token.id === Number(id))
-        ? Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
-        : Effect.fail(`There is no token ${id}; list them with \`tokens\`.`))
+    const found = /^(?:#?(\d+))?$/.exec(argument)
+    if (found === null) return Effect.fail("The token must be its number, such as 3.")
+    const revoked = tokens.revoke(found[1] === undefined ? undefined : Number(found[1]))
+    return Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
   },
   requests: ({ log }) => Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
@@ -113,44 +104,13 @@ const actions = {
 
 const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name)
 
-/** In the time zone of this machine, as on the page. */
-const time = (at: DateTime.Utc) => DateTime.toDateUtc(at).toTimeString().slice(0, 8)
+/** A fault that applies until `clear` has no number. */
+const nameOf = ({ _tag, scenario = _tag, times }: Fault) => times === Infinity ? scenario : `${scenario} × ${times}`
 
 const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
   const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
   return `#${id} ${clientId} ${Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`}`
 }
-
-/** The part that is shown: no secret, and of its token only the number. */
-const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: Entry) => ({
-  ...{ id, method, url, startedAt, endedAt: Option.getOrNull(endedAt), status: Option.getOrNull(status) },
-  reason: Option.getOrNull(reason),
-  token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt }))),
-  duration: Option.getOrNull(
-    Option.map(endedAt, (end) => DateTime.toEpochMillis(end) - DateTime.toEpochMillis(startedAt))
-  )
-})
-
-/** A line of the log, without the query: the start of a request or of a connection that met a fault, or its end. */
-export const logLine = (entry: Entry): string => {
-  const { duration, endedAt, id, method, reason, startedAt, status, token, url } = shown(entry)
-  const subject = id === undefined ? "connection" : [id, method, withoutQuery(url)].join(" ")
-  const suffix = token === null ? "" : `, token #${token.id} until ${time(token.expiresAt)}`
-  const because = reason === null ? "" : `: ${reason}`
-  if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}${because}`
-  // A client that ignores certificates gets responses on a connection with a fault.
-  const noResponse = id === undefined ? "ended after" : "no response after"
-  const outcome = status === null ? noResponse : `${status} in`
-  return `${time(endedAt)} ← ${subject} ${outcome} ${duration} ms${suffix}${because}`
-}
-
-/** The line as one JSON object. */
-export const logJson = (entry: Entry): string => {
-  const all = shown(entry)
-  return JSON.stringify({ event: all.endedAt === null ? "start" : "end", ...all, url: withoutQuery(all.url) })
-}
-
-const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
 
 /** The state for the page, with the last requests. `times` is null for a fault that applies to all requests. */
 const stateOf = ({ faults, log, tokens }: Parts) =>

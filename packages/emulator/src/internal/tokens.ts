@@ -16,7 +16,7 @@ const tokenPattern = /[A-Za-z0-9+/]{43}=/g
 /** `onChange` runs after a token was issued or revoked, and before anyone learns of it. */
 export const make = (
   { repeatToken, tokenLife, tokens }: Settings,
-  onChange: (tokens: ReadonlyArray<IssuedToken>) => Effect.Effect<void>
+  onChange: (tokens: Effect.Effect<ReadonlyArray<IssuedToken>>) => Effect.Effect<void>
 ) => {
   // A Map keeps the order of issue, which is also the order of expiry. All changes are synchronous.
   const issued = new Map(tokens.map((token) => [Redacted.value(token.value), token]))
@@ -40,7 +40,8 @@ export const make = (
     return token
   }
 
-  const changed = Effect.suspend(() => onChange([...issued.values()]))
+  const all = Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()])
+  const changed = onChange(all)
 
   return {
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
@@ -71,7 +72,7 @@ export const make = (
         for (const [value, token] of valid) issued.set(value, { ...token, revokedAt: Option.some(now) })
         return valid.length
       }).pipe(Effect.tap(changed)),
-    all: Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()]),
+    all,
     /** Returns whether a token of this emulator occurs in the text. */
     occurIn: (text: string) => (text.match(tokenPattern) ?? []).some((candidate) => issued.has(candidate))
   }

@@ -1,0 +1,50 @@
+/** `store-api emulator fail` and the other commands that steer an emulator on this machine. */
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { steeringPath } from "@store-api/emulator/EmulatorOptions"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { configuration, usage } from "../Fault.js"
+import type * as flags from "../flags.js"
+import { Host } from "../Host.js"
+import * as output from "../output.js"
+import { sources } from "../variables.js"
+
+type Given = Partial<flags.Values<typeof flags.emulatorFail>>
+
+/** Prints what the emulator says. */
+export const steer = (action: string, given: Given, argument: string) =>
+  Effect.gen(function*() {
+    const { name, port } = yield* targetOf(given)
+    // The command listens on this address. Even with TLS, the emulator accepts these requests over plain http.
+    const request = HttpClientRequest.post(`http://127.0.0.1:${port}${steeringPath}${action}`).pipe(
+      HttpClientRequest.bodyUnsafeJson({ argument, times: given.times })
+    )
+    const { body: { message }, status } = yield* Effect.flatMap(HttpClient.execute(request), decode).pipe(
+      Effect.timeout("10 seconds"),
+      Effect.mapError(() => configuration(`${name} must be that of a running emulator.`))
+    )
+    // Another program may listen there.
+    const shown = output.visible(message)
+    yield* status === 200 ? output.line(shown) : usage(`The emulator refused this: ${shown}`)
+  }).pipe(Effect.provide(NodeHttpClient.layer))
+
+const decode = HttpClientResponse.schemaJson(
+  Schema.Struct({ status: Schema.Number, body: Schema.Struct({ message: Schema.String }) })
+)
+
+/** The port that --port names, or that of the URL in the variable. */
+const targetOf = ({ port }: Given) =>
+  Effect.gen(function*() {
+    const { variable } = sources.authUrl
+    const [name, url = ""] = port === undefined
+      ? [variable, (yield* Host).process.env[variable]]
+      : ["--port", `http://localhost:${port}`]
+    const [, found] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d{1,5})(?:\/|$)/.exec(url) ?? []
+    if (found !== undefined) return { name, port: found }
+    return yield* port === undefined
+      ? configuration(`${variable} must be the URL of an emulator on this machine, unless you use --port.`)
+      : usage("--port must be a port.")
+  })

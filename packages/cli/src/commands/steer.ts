@@ -14,17 +14,23 @@ import { sources } from "../variables.js"
 
 type Given = Partial<flags.Values<typeof flags.emulatorFail>>
 
+const { variable } = sources.authUrl
+
 /** Prints what the emulator says. */
 export const steer = (action: string, given: Given, argument: string) =>
   Effect.gen(function*() {
-    const { name, port } = yield* targetOf(given)
+    const { process } = yield* Host
+    const url = given.port === undefined ? process.env[variable] ?? "" : `http://localhost:${given.port}`
+    const [, port] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d{1,5})(?:\/|$)/.exec(url) ?? []
+    const notFound = configuration(`No emulator was found: --port, or the URL in ${variable}, must name its port.`)
+    if (port === undefined) return yield* notFound
     // The command listens on this address. Even with TLS, the emulator accepts these requests over plain http.
     const request = HttpClientRequest.post(`http://127.0.0.1:${port}${steeringPath}${action}`).pipe(
       HttpClientRequest.bodyUnsafeJson({ argument, times: given.times })
     )
     const { body: { message }, status } = yield* Effect.flatMap(HttpClient.execute(request), decode).pipe(
       Effect.timeout("10 seconds"),
-      Effect.mapError(() => configuration(`${name} must be that of a running emulator.`))
+      Effect.mapError(() => notFound)
     )
     // Another program may listen there.
     const shown = output.visible(message)
@@ -34,17 +40,3 @@ export const steer = (action: string, given: Given, argument: string) =>
 const decode = HttpClientResponse.schemaJson(
   Schema.Struct({ status: Schema.Number, body: Schema.Struct({ message: Schema.String }) })
 )
-
-/** The port that --port names, or that of the URL in the variable. */
-const targetOf = ({ port }: Given) =>
-  Effect.gen(function*() {
-    const { variable } = sources.authUrl
-    const [name, url = ""] = port === undefined
-      ? [variable, (yield* Host).process.env[variable]]
-      : ["--port", `http://localhost:${port}`]
-    const [, found] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d{1,5})(?:\/|$)/.exec(url) ?? []
-    if (found !== undefined) return { name, port: found }
-    return yield* port === undefined
-      ? configuration(`${variable} must be the URL of an emulator on this machine, unless you use --port.`)
-      : usage("--port must be a port.")
-  })

@@ -1,202 +1,135 @@
 /** The steps to a server: its name, its port, a proxy, its certificate. */
 import * as Dns from "node:dns/promises"
+import { once } from "node:events"
 import * as Http from "node:http"
-import * as Https from "node:https"
 import * as Net from "node:net"
 import * as Tls from "node:tls"
-import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
+import * as Undici from "@effect/platform-node/Undici"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import { exitCodes, systemCode } from "../Fault.js"
+import { type Fault, refused, systemCode, unavailable } from "../Fault.js"
 
-/** What a step found. A problem comes with one line that says what to do. */
-export interface Result {
-  readonly detail: string
-  readonly remedy?: string | undefined
-}
+/** Why a step failed: what it found, and a fault whose message says what to do. */
+export class Failed extends Data.TaggedError("Failed")<{ readonly detail: string; readonly fault: Fault }> {}
 
-export class Failed extends Data.TaggedError("Failed")<Required<Result> & { readonly code: number }> {}
+export const failed = (detail: string, fault: Fault): Failed => new Failed({ detail, fault })
 
-export const failed = (kind: keyof typeof exitCodes, detail: string, remedy: string): Failed =>
-  new Failed({ detail, remedy, code: exitCodes[kind].code })
+/** The longest wait of a step. */
+export const limit = "10 seconds"
 
-const codeOf = (error: unknown): string => systemCode(error) ?? "no reason given"
-
-export const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, onTimeout: () => Failed) =>
-  Effect.timeoutFail(effect, { duration: "10 seconds", onTimeout })
-
-interface Connected extends Result {
-  readonly socket: Net.Socket
-}
-
-type Step<A> = Effect.Effect<A, Failed, Scope.Scope>
-
-const unavailable = (what: string, remedy: string) => failed("unavailable", what, remedy)
-
-const networkRemedy = "Check the network and its firewall, and whether it needs a proxy (HTTPS_PROXY)."
-const nameServerRemedy = "Check the name servers of this machine and its network."
-
-/** The host of a URL, without the brackets of an address. */
-const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "")
+/** A server or a proxy. */
+export type Target = ReturnType<typeof targetOf>
 
 /** `setting`: the flag or the variable of the URL. */
-export const lookup = (url: URL, setting: string): Effect.Effect<Result, Failed> => {
-  const host = hostOf(url)
-  if (Net.isIP(host) !== 0) return Effect.succeed({ detail: `${host} is an address` })
-  const whyNot = (code: string) =>
-    code === "ENOTFOUND"
-      ? unavailable(`${host} is not known (${code})`, `Check the host in ${setting}, and that this network knows it.`)
-      : unavailable(`${host} could not be looked up (${code})`, nameServerRemedy)
-  return Effect.map(
-    inTime(
-      Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) }),
-      () => unavailable(`no name server responded about ${host}`, nameServerRemedy)
-    ),
-    (addresses) => ({ detail: `${host} is ${addresses.map(({ address }) => address).join(", ")}` })
-  )
+export const targetOf = (url: URL, setting: string) => {
+  const port = url.port !== "" ? url.port : url.protocol === "https:" ? "443" : "80"
+  // Only a URL has brackets around an address.
+  return { url, setting, port: Number(port), host: url.hostname.replace(/^\[|\]$/g, ""), at: `${url.hostname}:${port}` }
 }
 
-/** A socket that is open until the scope ends. A server may never respond, so waiting for it is interruptible. */
-const opened = <S extends Net.Socket>(
-  open: () => S,
-  event: "connect" | "secureConnect",
-  onError: (error: unknown) => Failed
-): Step<S> =>
-  Effect.acquireRelease(Effect.sync(open), (socket) => Effect.sync(() => socket.destroy())).pipe(
-    Effect.flatMap((socket) =>
-      Effect.async<S, Failed>((resume) => {
-        socket.on("error", (error) => resume(onError(error)))
-        socket.once(event, () => resume(Effect.succeed(socket)))
-      })
-    )
-  )
-
-export const connect = (url: URL, setting: string): Step<Connected> => {
-  const at = `${url.hostname}:${portOf(url)}`
-  const whyNot = (error: unknown) => {
-    // If several addresses were tried, the reason of the first counts.
-    const code = codeOf(error instanceof AggregateError ? error.errors[0] ?? error : error)
-    const remedy = `Check host and port in ${setting}, and whether the service runs there.`
-    return code === "ECONNREFUSED"
-      ? unavailable(`${at} refused the connection (${code})`, remedy)
-      : unavailable(`cannot connect to ${at} (${code})`, networkRemedy)
-  }
-  const open = () => Net.connect({ host: hostOf(url), port: Number(portOf(url)) })
-  return inTime(opened(open, "connect", whyNot), () => unavailable(`${at} does not respond`, networkRemedy)).pipe(
-    Effect.map((socket) => ({ socket, detail: `${socket.remoteAddress ?? ""} port ${socket.remotePort ?? ""}` }))
-  )
-}
-
-/** The proxy that the environment names for a URL. Undici does not tell which it uses, so a test compares the two. */
-export const proxyFor = (url: URL, environment: Environment) => {
-  if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return undefined
-  const http = variable(environment, "HTTP_PROXY")
-  const https = variable(environment, "HTTPS_PROXY")
-  const { name, value } = url.protocol === "https:" && https.value !== "" ? https : http
-  return URL.canParse(value) ? { url: new URL(value), variable: name } : undefined
-}
-
-type Environment = Readonly<Record<string, string | undefined>>
-
-/** The URL of a proxy, and the variable that names it. */
-type Proxy = NonNullable<ReturnType<typeof proxyFor>>
-
-/** The lower-case name takes precedence, even if it is empty. */
-const variable = (environment: Environment, name: string) => {
-  const lower = environment[name.toLowerCase()]
-  return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
-}
-
-/** A name includes its subdomains; `*` includes all hosts, if it is the whole list. */
-const isExempt = (url: URL, list: string): boolean =>
-  list === "*" || list.split(/[\s,]+/).some((entry) => {
-    const [, name = "", port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
-    const host = name.replace(/^\*?\./, "")
-    return host !== "" && (url.hostname === host || url.hostname.endsWith(`.${host}`)) &&
-      (port === undefined || port === portOf(url))
-  })
-
-const portOf = ({ port, protocol }: URL): string => port !== "" ? port : protocol === "https:" ? "443" : "80"
-
-/** A tunnel through the proxy, requested as the HTTP client does it. */
-export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
-  const path = `${url.hostname}:${portOf(url)}`
-  const { hostname, password, protocol, username } = proxy.url
-  const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-  const authorization = username === "" || password === ""
-    ? {}
-    : { "Proxy-Authorization": `Basic ${Buffer.from(user).toString("base64")}` }
-  const host = hostOf(proxy.url)
-  // Otherwise Node would check the certificate of the proxy for the name in the Host header.
-  const tls = { servername: Net.isIP(host) === 0 ? host : "", rejectUnauthorized: true }
-  const because = (what: string, remedy = `Check that ${proxy.variable} names a proxy that runs.`) =>
-    unavailable(`the proxy ${hostname} ${what}`, remedy)
-  const whyNot = (status: number) =>
-    status === 407
-      ? because("needs a user name and a password (407)", `Add them: ${proxy.variable}=http://user:password@host:port.`)
-      : because(
-        `refuses a tunnel to ${path} (${status})`,
-        `Have the proxy allow ${path}, or list the host in NO_PROXY if a direct connection works.`
-      )
-  const connected = Effect.gen(function*() {
-    const request = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        (protocol === "https:" ? Https : Http).request({
-          ...{ ...tls, host, port: portOf(proxy.url), method: "CONNECT", path, agent: false },
-          headers: { Host: path, ...authorization }
-        })
-      ),
-      // The request does not own the socket of an open tunnel.
-      (request) => Effect.sync(() => void request.destroy().socket?.destroy())
-    )
-    return yield* Effect.async<Connected, Failed>((resume) => {
-      const end = ({ statusCode = 0 }: Http.IncomingMessage, socket: Net.Socket) => {
-        // The request no longer listens for errors of the socket. The handshake notices a closed tunnel.
-        socket.on("error", () => undefined)
-        resume(statusCode === 200 ? Effect.succeed({ socket, detail: `to ${url.host}` }) : whyNot(statusCode))
-      }
-      request.once("connect", end)
-      request.once("response", (response) => end(response, response.socket))
-      request.on("error", (error) => resume(because(`closed the connection (${codeOf(error)})`)))
-      request.end()
+/** Asks undici for its proxy, by the first connection of a request. No connection is made. */
+export const proxyFor = ({ url }: Target, environment: Readonly<Record<string, string | undefined>>) =>
+  Effect.async<Target | undefined>((resume) => {
+    const names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"].slice(url.protocol === "https:" ? 0 : 2)
+    const setting = names.find((name) => environment[name]) ?? "the environment"
+    const agent = new Undici.EnvHttpProxyAgent({
+      proxyTunnel: true,
+      connect: () => resume(Effect.succeed(undefined)),
+      clientFactory: (proxy) =>
+        new Undici.Client(proxy, { connect: () => resume(Effect.succeed(targetOf(proxy, setting))) })
     })
+    void agent.request({ origin: url.origin, path: "/", method: "GET" })
   })
-  return inTime(connected, () => because("does not respond"))
-}
 
-/** The remedy if a request had no response because the port of an http URL speaks TLS, with any certificate. */
-export const tlsRemedy = (url: URL, setting: string): Effect.Effect<string | undefined> =>
-  url.protocol !== "http:" ? Effect.succeed(undefined) : connect(url, setting).pipe(
-    Effect.flatMap(({ socket }) => handshake(socket, url, setting)),
-    Effect.match({ onFailure: ({ code }) => code === exitCodes.refused.code, onSuccess: () => true }),
-    Effect.map((speaksTls) => speaksTls ? `The port speaks TLS: try https:// in ${setting}.` : undefined),
-    Effect.scoped
+export const lookup = (target: Target) =>
+  Effect.map(
+    attempt("lookup", target, () => Dns.lookup(target.host, { all: true })),
+    (addresses) => ({ detail: addresses.map(({ address }) => address).join(", ") })
   )
 
-/** The handshake, with the authorities that Node trusts. */
-export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<Result> => {
-  const host = hostOf(url)
-  const open = () =>
-    Tls.connect({ socket, rejectUnauthorized: true, ...(Net.isIP(host) === 0 && { servername: host }), host })
-  return inTime(
-    opened(open, "secureConnect", (error) => whyNoHandshake(codeOf(error), host, setting)),
-    () => unavailable("the handshake does not complete", `Check that ${setting} names a port that speaks TLS.`)
-  ).pipe(Effect.map((secure) => ({ detail: `${secure.getProtocol() ?? "TLS"}, certificate trusted` })))
-}
+/** Connects until the scope ends. */
+export const connect = (target: Target) =>
+  Effect.gen(function*() {
+    const socket = yield* Effect.acquireRelease(
+      Effect.sync(() => Net.connect(target)),
+      (socket) => Effect.sync(() => socket.destroy())
+    )
+    yield* until(socket, "connect", "connect", target)
+    return { socket, detail: `${socket.remoteAddress ?? ""} port ${socket.remotePort ?? ""}` }
+  })
 
-const whyNoHandshake = (code: string, host: string, setting: string): Failed => {
-  const authority = "is from an authority that this machine does not trust"
-  const ofCompany = "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
-  const [, what, remedy] = ([
-    [/EXPIRED/, "has expired", "Its owner must renew it, unless the system clock is wrong."],
-    [/NOT_YET_VALID/, "is not valid yet", "Check the system clock."],
-    [/ALTNAME_INVALID/, `is not valid for ${host}`, `Check the host in ${setting}.`],
-    [/SELF_SIGNED|CERT_SIGNATURE|GET_ISSUER|VERIFY_LEAF/, authority, ofCompany],
-    [/CERT/, "cannot be trusted", `Check ${setting} and the system clock.`]
-  ] as const).find(([known]) => known.test(code)) ?? []
-  if (what !== undefined) return failed("refused", `the certificate ${what} (${code})`, remedy)
-  return /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|EPROTO/.test(code)
-    ? unavailable(`${host} does not speak TLS at this port (${code})`, `Check scheme and port in ${setting}.`)
-    : unavailable(`the handshake failed (${code})`, `Check that ${setting} names a port that speaks TLS 1.2 or newer.`)
+/** Opens a tunnel through the proxy, requested as the HTTP client does it. */
+export const tunnel = (connection: Net.Socket, proxy: Target, { at }: Target) =>
+  Effect.gen(function*() {
+    const { password, protocol, username } = proxy.url
+    const user = Buffer.from(decodeURIComponent(`${username}:${password}`)).toString("base64")
+    const hasUser = username !== "" && password !== ""
+    const request = Http.request({
+      method: "CONNECT",
+      path: at,
+      headers: { Host: at, ...(hasUser && { "Proxy-Authorization": `Basic ${user}` }) },
+      createConnection: () => protocol === "https:" ? secured(connection, proxy) : connection
+    })
+    const step = `tunnel to ${at}`
+    const event = yield* until(request.end(), "connect", step, proxy)
+    const [{ statusCode }, socket] = event as [Http.IncomingMessage, Net.Socket] // as Node documents it
+    if (statusCode !== 200) return yield* whyNot(step, String(statusCode), proxy)
+    return { socket, detail: `to ${at}` }
+  })
+
+export const handshake = (connection: Net.Socket, target: Target) =>
+  Effect.gen(function*() {
+    const socket = secured(connection, target)
+    yield* until(socket, "secureConnect", "handshake", target)
+    return { detail: `${socket.getProtocol() ?? "TLS"}, certificate trusted` }
+  })
+
+/** A connection with the authorities that Node trusts. */
+const secured = (socket: Net.Socket, { host }: Target) =>
+  Tls.connect({ socket, host, servername: Net.isIP(host) === 0 ? host : "", rejectUnauthorized: true })
+
+/** Waits for an event. Later errors are ignored, because the next step notices that the connection is gone. */
+const until = (emitter: Net.Socket | Http.ClientRequest, event: string, step: string, target: Target) =>
+  Effect.suspend(() => {
+    emitter.on("error", () => undefined)
+    return attempt(step, target, (signal) => once(emitter, event, { signal }))
+  })
+
+/** A server may never respond, so each wait is limited and interruptible. */
+const attempt = <A>(step: string, target: Target, run: (signal: AbortSignal) => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (error) => systemCode(error) ?? "no reason given" }).pipe(
+    Effect.timeoutFail({ duration: limit, onTimeout: () => `no response in ${limit}` }),
+    Effect.mapError((code) => whyNot(step, code, target))
+  )
+
+const ofNetwork = "Check the network and its firewall, and whether it needs a proxy (HTTPS_PROXY)."
+const ofTunnel = "Have the proxy allow it, or list the server in NO_PROXY if a direct connection works."
+const untrusted = "the certificate is from an authority that this machine does not trust"
+const ofCompany = "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
+
+/** `code`: that of the system, or the status of a proxy. */
+const whyNot = (step: string, code: string, { at, host, setting }: Target) => {
+  const ofService = `Check host and port in ${setting}, and whether the service runs there.`
+  const ofUser = `Add them: ${setting}=http://user:password@host:port.`
+  const ofTls = `Check that ${setting} names a port that speaks TLS 1.2 or newer.`
+  const causes: ReadonlyArray<readonly [RegExp, what: string, remedy: string]> = [
+    [/^lookup ENOTFOUND/, `${host} is not known`, `Check the host in ${setting}, and that this network knows it.`],
+    [/^lookup/, `${host} could not be looked up`, "Check the name servers of this machine and its network."],
+    [/^connect ECONNREFUSED/, `${at} refused the connection`, ofService],
+    [/^connect/, `cannot connect to ${at}`, ofNetwork],
+    [/^tunnel .* 407$/, `the proxy ${host} needs a user name and a password`, ofUser],
+    [/^tunnel .* \d+$/, `the proxy ${host} refuses a ${step}`, ofTunnel],
+    [/^tunnel/, `the proxy ${host} opened no ${step}`, `Check that ${setting} names a proxy that runs.`],
+    [/EXPIRED/, "the certificate has expired", "Its owner must renew it, unless the system clock is wrong."],
+    [/NOT_YET_VALID/, "the certificate is not valid yet", "Check the system clock."],
+    [/ALTNAME_INVALID/, `the certificate is not valid for ${host}`, `Check the host in ${setting}.`],
+    [/SELF_SIGNED|CERT_SIGNATURE|GET_ISSUER|VERIFY_LEAF/, untrusted, ofCompany],
+    [/CERT/, "the certificate cannot be trusted", `Check ${setting} and the system clock.`],
+    [/WRONG_VERSION|TOO_LONG|EPROTO/, `${at} does not speak TLS`, `Check scheme and port in ${setting}.`]
+  ]
+  const [, what = "the handshake failed", remedy = ofTls] = causes.find(([cause]) => cause.test(`${step} ${code}`)) ??
+    []
+  // A certificate stays as it is.
+  const fault = what.startsWith("the certificate") ? refused(remedy) : unavailable(remedy)
+  return failed(`${what} (${code})`, fault)
 }

@@ -1,4 +1,5 @@
 /** `store-api check`: the steps to a token and to the API, up to the first fault. */
+import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import { Help } from "commander"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,10 +15,12 @@ import { read } from "../settings.js"
 import { checkedPath } from "./call.js"
 
 /** A step that ended, as `--json` prints it. */
-interface Ended extends connection.Result {
+interface Ended {
   readonly step: string
   readonly ok: boolean
   readonly millis: number
+  readonly detail: string
+  readonly remedy?: string | undefined
 }
 
 type Report = (ended: Ended) => Effect.Effect<void, Fault>
@@ -27,72 +30,66 @@ export const run = (given: flags.Values<typeof flags.check>, path: string) =>
     yield* checkedPath(path)
     const ended: Array<Ended> = []
     const collect = (one: Ended) => Effect.sync(() => void ended.push(one))
-    const exit = yield* Effect.exit(steps(given, path, given.json ? collect : print))
+    const exit = yield* Effect.exit(Effect.scoped(steps(given, path, given.json ? collect : print)))
     if (given.json) yield* output.line(JSON.stringify({ ok: ended.every(({ ok }) => ok), steps: ended }))
     return yield* exit
   })
 
 const steps = (given: flags.Values<typeof flags.check>, path: string, report: Report) =>
   Effect.gen(function*() {
-    const attempts: responses.Attempts = []
     // Read before the step, whose time would otherwise include the prompt for the secret.
-    const { settings } = yield* step(report, "configuration", yield* Effect.either(configured(given, path)))
-    const authUrl = new URL(settings.authUrl)
-    yield* reach(report, authUrl, settings.nameOf("authUrl"))
-    const clock = Effect.suspend(() => {
-      const comparison = responses.compareClocks(attempts)
-      return comparison === undefined ? Effect.void : step(report, "clock", comparison)
-    })
-    const request = Effect.gen(function*() {
-      const { provider, token } = yield* responses.requestToken(settings, attempts)
-      const lifetime = output.inWords(token.expiresAt.epochMillis - token.acquiredAt.epochMillis)
-      return { provider, detail: `a token valid for ${lifetime}${responses.earlierAttempts(attempts)}` }
-    })
-    const { provider } = yield* Effect.onError(step(report, "token request", request), () => Effect.ignore(clock))
+    const configured = yield* Effect.either(configure(given, path))
+    const library = yield* step(report, "configuration", configured)
+    const { settings } = library
+    const auth = connection.targetOf(new URL(settings.authUrl), settings.nameOf("authUrl"))
+    yield* reach(report, auth)
+    const request = step(report, "token request", responses.requestToken(library))
+    const clock = step(report, "clock", responses.compareClocks(library))
+    yield* Effect.tapError(request, () => Effect.ignore(clock))
     yield* endCooldown(settings)
     yield* clock
     if (path === "" || settings.apiUrl === undefined) return
-    const apiUrl = new URL(settings.apiUrl)
-    if (apiUrl.origin !== authUrl.origin) {
-      yield* Effect.mapError(reach(report, apiUrl, settings.nameOf("apiUrl"), "API "), () => noResponse(""))
+    const api = connection.targetOf(new URL(settings.apiUrl), settings.nameOf("apiUrl"))
+    if (api.url.origin !== auth.url.origin) {
+      yield* Effect.mapError(reach(report, api, "API "), () => noResponse(""))
     }
-    yield* step(report, "API call", responses.callApi(settings, apiUrl.href, provider, path))
-  }).pipe(Effect.scoped)
+    yield* step(report, "API call", responses.callApi(library, path))
+  })
 
-/** The settings, if the library accepts them. */
-const configured = (given: flags.Values<typeof flags.check>, path: string) =>
-  read(given, path === "" ? "ignored" : "required").pipe(
-    Effect.tap(responses.checkSettings),
-    Effect.mapBoth({
-      onFailure: ({ code, message }) =>
-        new connection.Failed({ detail: "a setting is missing or cannot be used", remedy: message, code }),
-      onSuccess: (settings) => ({ settings, detail: `${settings.origins}; ${responses.tokenRequest(settings)}` })
-    })
-  )
+const configure = (given: flags.Values<typeof flags.check>, path: string) =>
+  Effect.gen(function*() {
+    const settings = yield* read(given, path === "" ? "ignored" : "required")
+    const library = yield* responses.libraryOf(settings)
+    const url = `${settings.authUrl.replace(/\/+$/, "")}/v1/oauth/accesstoken`
+    return { ...library, detail: `${settings.origins}; POST ${url}` }
+  }).pipe(Effect.mapError((fault) => connection.failed("a setting is missing or cannot be used", fault)))
 
 /** Tries each step to the server by itself, so that the report names the one that fails. */
-const reach = (report: Report, url: URL, setting: string, server = "") =>
+const reach = (report: Report, server: connection.Target, kind = "") =>
   Effect.gen(function*() {
-    const proxy = connection.proxyFor(url, (yield* Host).process.env)
-    const { url: first, variable } = proxy ?? { url, variable: setting }
-    const prefix = proxy === undefined ? server : "proxy "
-    yield* step(report, `${prefix}name lookup`, connection.lookup(first, variable))
-    const direct = yield* step(report, `${prefix}connection`, connection.connect(first, variable))
-    const { socket } = proxy === undefined ? direct : yield* step(report, "proxy tunnel", connection.tunnel(proxy, url))
-    if (url.protocol === "https:") yield* step(report, `${server}TLS`, connection.handshake(socket, url, setting))
+    const { env } = (yield* Host).process
+    const proxy = isLoopback(server.url) ? undefined : yield* connection.proxyFor(server, env)
+    const [first, prefix] = proxy === undefined ? [server, kind] : [proxy, "proxy "]
+    yield* step(report, `${prefix}name lookup`, connection.lookup(first))
+    const direct = yield* step(report, `${prefix}connection`, connection.connect(first))
+    const { socket } = proxy === undefined
+      ? direct
+      : yield* step(report, "proxy tunnel", connection.tunnel(direct.socket, proxy, server))
+    if (server.url.protocol === "https:") yield* step(report, `${kind}TLS`, connection.handshake(socket, server))
   }).pipe(Effect.scoped)
 
-const step = <A extends connection.Result, R>(
+/** A step whose effect succeeds with what it found. */
+const step = <A extends { readonly detail: string; readonly fault?: undefined }, R>(
   report: Report,
   name: string,
   effect: Effect.Effect<A, connection.Failed, R>
 ) =>
   Effect.gen(function*() {
     const [took, outcome] = yield* Effect.timed(Effect.either(output.whileWaiting(`the step "${name}"`, effect)))
+    const { detail, fault } = Either.merge(outcome)
     const millis = Math.round(Duration.toMillis(took))
-    const { detail, remedy } = Either.merge(outcome)
-    yield* report({ step: name, ok: Either.isRight(outcome), millis, detail, remedy })
-    return yield* Either.mapLeft(outcome, ({ code }) => new Fault({ code, message: "" }))
+    yield* report({ step: name, ok: fault === undefined, millis, detail, remedy: fault?.message })
+    return yield* Either.mapLeft(outcome, ({ fault: { code } }) => new Fault({ code, message: "" }))
   })
 
 const help = Object.assign(new Help(), { minWidthToWrap: 20 })

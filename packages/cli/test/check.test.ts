@@ -116,24 +116,9 @@ describe("store-api check names the cause", () => {
   const elsewhere = { STORE_API_AUTH_URL: "https://auth.store.example" }
 
   test.each<[name: string, variable: string, scheme: string, expected: Expected, others?: User["env"]]>([
-    ["a server", "STORE_API_AUTH_URL", "https", [
-      5,
-      "TLS",
-      /handshake failed \(no response in 10/,
-      /STORE_API_AUTH_URL/
-    ]],
-    ["a proxy", "HTTPS_PROXY", "http", [
-      5,
-      "proxy tunnel",
-      /no tunnel to .*:443 \(no response in 10 seconds\)/,
-      /HTTPS_PROXY/
-    ], elsewhere],
-    ["an endpoint", "STORE_API_AUTH_URL", "http", [
-      5,
-      "token request",
-      /^there was no response$/,
-      /did not respond in time.*try again later/
-    ]],
+    ["a server", "STORE_API_AUTH_URL", "https", [5, "TLS", /\(no response in 10 seconds\)/, /STORE_API_AUTH_URL/]],
+    ["a proxy", "HTTPS_PROXY", "http", [5, "proxy tunnel", /no tunnel to .*:443 \(no resp/, /HTTPS_PROXY/], elsewhere],
+    ["an endpoint", "STORE_API_AUTH_URL", "http", [5, "token request", /was no response$/, /in time.*try again later/]],
     ["an API", "STORE_API_URL", "http", [6, "API call", /no response in time/, /STORE_API_URL/]]
   ])("%s that accepts and says nothing, after 10 seconds", function*([, variable, scheme, expected, others]) {
     yield* TestClock.setTime(Date.now())
@@ -165,18 +150,18 @@ describe("store-api check names the cause", () => {
     ["404 of the API", Fault.status(404, api), 7, "API call", /responded with 404/, /path/],
     ["429 of the API", Fault.status(429, api), 7, "API call", /responded with 429/, /Wait/],
     ["503 of the API", Fault.status(503, api), 7, "API call", /responded with 503/, /the API has failed/],
-    [
-      "a page of the API",
-      Fault.body("<html>", html),
-      7,
-      "API call",
-      /responded with 200 and a web page$/,
-      /STORE_API_URL: it leads to a web site/
-    ]
+    ["a page of the API", Fault.body("<html>", html), 7, "API call", /with 200 and a web page$/, /STORE_API_URL/]
   ])("%s", function*([, wrong, ...expected]) {
     const { emulator, user } = yield* started
     if (isScript(wrong)) yield* emulator.fail(wrong)
     yield* fails(isScript(wrong) ? user : withEnv(user, wrong), ["/orders"], expected)
+  })
+
+  test.live("a redirect, but not to a host that contains the secret", function*() {
+    const secret = "another-invented-secret"
+    const { user } = yield* startedWith({}, Fault.redirect(302, { location: `https://${secret}.example/` }))
+    const expected = [4, "token request", /^the endpoint responded with 302$/, /to its target/] as const
+    yield* fails(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), [], expected)
   })
 
   test.live("a server without TLS", function*() {
@@ -232,7 +217,6 @@ describe("the proxy of a check", () => {
     // Names of other machines go through the proxy, which leads them all to the emulator.
     const through = (proxy: string, host = "auth.store.example", env = {}) =>
       withProxies(user, { STORE_API_AUTH_URL: `http://${host}`, HTTP_PROXY: `http://${proxy}`, ...env })
-    const unresolved = `${"x".repeat(64)}.store.example`
     const unknown = [5, "name lookup", /is not known/, /the host in STORE_API_AUTH_URL/] as const
     const password = [5, "proxy tunnel", /needs a user name and a password \(407\)/, /HTTP_PROXY/] as const
     const forbidden = [5, "proxy tunnel", /refuses a tunnel to other\.store\.example:80 \(403\)/, /NO_PROXY/] as const
@@ -244,14 +228,9 @@ describe("the proxy of a check", () => {
       [through(at, undefined, { NO_PROXY: "other.store.example,*" }), password],
       // The lower-case name takes precedence, and a name includes its subdomains.
       [through(at, undefined, { http_proxy: nobody }), [5, "proxy connection", /refused/, /port in http_proxy/]],
-      [through(at, unresolved, { NO_PROXY: "other.example,store.example" }), unknown],
+      [through(at, `${"x".repeat(64)}.store.example`, { NO_PROXY: "other.example,store.example" }), unknown],
       [through(`user:invented@${at}`, "other.store.example"), forbidden],
-      [through(closing), [
-        5,
-        "proxy tunnel",
-        /opened no tunnel to /,
-        /Check that HTTP_PROXY names a proxy/
-      ]]
+      [through(closing), [5, "proxy tunnel", /opened no tunnel to /, /Check that HTTP_PROXY names a proxy/]]
     ]
     for (const [user, expected] of faults) yield* fails(yield* user, ["--allow-insecure"], expected)
     const good = yield* check(yield* through(`user:invented@${at}`), ["--allow-insecure"])
@@ -276,9 +255,10 @@ const toBase =
 const allowed = /: check STORE_API_AUTH_URL and what the client is allowed/
 const untrusted = /^the certificate is from an authority that this machine does not trust/
 const sameEnvironment = /^Check that STORE_API_URL and STORE_API_AUTH_URL belong to the same environment/
+const answered = (status: number, more = "") => new RegExp(`^the endpoint responded with ${status}${more}$`)
 const noToken = (problem: string): Outcome => [
   4,
-  /^the endpoint responded with 200$/,
+  answered(200),
   new RegExp(`^The token endpoint returned no usable token \\(${problem}.*\\): check STORE_API_AUTH_URL\\.`)
 ]
 
@@ -290,36 +270,26 @@ const tokenRequests: ReadonlyArray<Row> = [
   ["token/429-retry-after-seconds", 0, /^a token valid for .*, after 429$/],
   ["token/fails-then-works", 0, /, after 503 and 500$/],
   ["token/stale-connection", 0, /, after 503 and no response$/],
-  [
-    "token/expires-in-zero",
-    5,
-    /^the endpoint responded with 200$/,
-    /expired .*: check the system clock and the expires_in/
-  ],
+  ["token/expires-in-zero", 5, answered(200), /expired .*: check the system clock and the expires_in/],
   ["token/expires-in-word", ...noToken("expires_in must be a number of seconds")],
   ["token/access-token-absent", ...noToken("access_token must be 1 to 16384 visible ASCII characters")],
   ["token/token-type-other", ...noToken("token_type must be a type other than DPoP, MAC and PoP")],
   ["token/body-array", ...noToken("the body must be a JSON object")],
-  ["token/body-oauth-error", 4, /^the endpoint responded with 200$/, /: check the client id and secret/],
-  ["token/body-html", 4, /^the endpoint responded with 200 and a web page$/, webSite],
+  ["token/body-oauth-error", 4, answered(200), /: check the client id and secret/],
+  ["token/body-html", 4, answered(200, " and a web page"), webSite],
   ["token/close-before-headers", 5, /^there was no response$/, unreachable],
-  ["token/bad-chunks", 5, /^the endpoint responded with 200, but the response broke off$/, unreachable],
-  [
-    "token/flood-endless",
-    4,
-    /^the endpoint responded with 200$/,
-    /is too large for a token: check STORE_API_AUTH_URL\./
-  ],
-  ["token/redirect-302", 4, /^the endpoint responded with 302, which leads to http:\/\/127\.0\.0\.1:\d+$/, toTarget],
-  ["token/redirect-loop", 4, /^the endpoint responded with 307$/, toTarget],
-  ["token/400-rfc", 4, /^the endpoint responded with 400$/, toBase],
-  ["token/403-html", 4, /^the endpoint responded with 403 and a web page$/, webSite],
-  ["token/401-html", 4, /^the endpoint responded with 401 and a web page$/, webSite],
-  ["token/401-rfc", 4, /^the endpoint responded with 401$/, /: check the client id and secret/],
-  ["token/403-rfc", 4, /^the endpoint responded with 403$/, allowed],
-  ["token/405", 4, /^the endpoint responded with 405$/, /path of the token endpoint\. Retry after 20/],
-  ["token/429-always", 5, /^the endpoint responded with 429$/, /: send fewer requests\. Retry after 20/],
-  ["token/500-json", 5, /^the endpoint responded with 500$/, /: try again later\. Retry after 20/]
+  ["token/bad-chunks", 5, answered(200, ", but the response broke off"), unreachable],
+  ["token/flood-endless", 4, answered(200), /is too large for a token: check STORE_API_AUTH_URL\./],
+  ["token/redirect-302", 4, answered(302, ", which leads to http://127\\.0\\.0\\.1:\\d+"), toTarget],
+  ["token/redirect-loop", 4, answered(307), toTarget],
+  ["token/400-rfc", 4, answered(400), toBase],
+  ["token/403-html", 4, answered(403, " and a web page"), webSite],
+  ["token/401-html", 4, answered(401, " and a web page"), webSite],
+  ["token/401-rfc", 4, answered(401), /: check the client id and secret/],
+  ["token/403-rfc", 4, answered(403), allowed],
+  ["token/405", 4, answered(405), /path of the token endpoint\. Retry after 20/],
+  ["token/429-always", 5, answered(429), /: send fewer requests\. Retry after 20/],
+  ["token/500-json", 5, answered(500), /: try again later\. Retry after 20/]
 ]
 
 /** The step "TLS". */
@@ -328,12 +298,7 @@ const handshakes: ReadonlyArray<Row> = [
   ["token/tls-expired", 4, /^the certificate has expired/, /^Its owner must renew it, unless the system clock/],
   ["token/tls-wrong-host", 4, /^the certificate is not valid for 127\.0\.0\.1/, /^Check the host in STORE_API_AUTH/],
   ["token/tls-1.1-only", 5, /^the handshake failed/, /names a port that speaks TLS 1\.2 or newer\.$/],
-  [
-    "token/tls-unfinished-handshake",
-    5,
-    /^the handshake failed \(no response in/,
-    /names a port that speaks TLS 1\.2 or newer\.$/
-  ]
+  ["token/tls-unfinished-handshake", 5, /^the handshake failed \(no response/, /names a port that speaks TLS 1\.2/]
 ]
 
 /** The step "API call". */

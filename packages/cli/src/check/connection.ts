@@ -27,11 +27,11 @@ export const targetOf = (url: URL, setting: string) => {
   return { url, setting, port: Number(port), host: url.hostname.replace(/^\[|\]$/g, ""), at: `${url.hostname}:${port}` }
 }
 
-/** Asks undici for its proxy, by the first connection of a request. No connection is made. */
-export const proxyFor = ({ url }: Target, environment: Readonly<Record<string, string | undefined>>) =>
+/** Finds which proxy undici uses, if any, from the first connection that it would make. */
+export const proxyFor = ({ url }: Target) =>
   Effect.async<Target | undefined>((resume) => {
     const names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"].slice(url.protocol === "https:" ? 0 : 2)
-    const setting = names.find((name) => environment[name]) ?? "the environment"
+    const setting = names.find((name) => process.env[name]) ?? "the environment"
     const agent = new Undici.EnvHttpProxyAgent({
       proxyTunnel: true,
       connect: () => resume(Effect.succeed(undefined)),
@@ -51,7 +51,7 @@ export const lookup = (target: Target) =>
 export const connect = (target: Target) =>
   Effect.gen(function*() {
     const socket = yield* Effect.acquireRelease(
-      Effect.sync(() => Net.connect(target)),
+      Effect.sync(() => Net.connect(target.port, target.host)),
       (socket) => Effect.sync(() => socket.destroy())
     )
     yield* until(socket, "connect", "connect", target)
@@ -84,7 +84,7 @@ export const handshake = (connection: Net.Socket, target: Target) =>
     return { detail: `${socket.getProtocol() ?? "TLS"}, certificate trusted` }
   })
 
-/** A connection with the authorities that Node trusts. */
+/** Trusts the authorities that Node trusts, whatever `NODE_TLS_REJECT_UNAUTHORIZED` says. */
 const secured = (socket: Net.Socket, { host }: Target) =>
   Tls.connect({ socket, host, servername: Net.isIP(host) === 0 ? host : "", rejectUnauthorized: true })
 
@@ -127,8 +127,8 @@ const whyNot = (step: string, code: string, { at, host, setting }: Target) => {
     [/CERT/, "the certificate cannot be trusted", `Check ${setting} and the system clock.`],
     [/WRONG_VERSION|TOO_LONG|EPROTO/, `${at} does not speak TLS`, `Check scheme and port in ${setting}.`]
   ]
-  const [, what = "the handshake failed", remedy = ofTls] = causes.find(([cause]) => cause.test(`${step} ${code}`)) ??
-    []
+  const cause = causes.find(([pattern]) => pattern.test(`${step} ${code}`))
+  const [, what, remedy] = cause ?? [/^/, "the handshake failed", ofTls]
   // A certificate stays as it is.
   const fault = what.startsWith("the certificate") ? refused(remedy) : unavailable(remedy)
   return failed(`${what} (${code})`, fault)

@@ -59,13 +59,11 @@ const answer = (who: string, response: HttpClientResponse): string =>
 
 /** Acquires a token that is not cached. */
 export const requestToken = (library: Library) =>
-  Effect.mapBoth(library.provider.get, {
-    onFailure: (error) => whyNoToken(error, library),
-    onSuccess: ({ acquiredAt, expiresAt }) => {
-      const lifetime = inWords(expiresAt.epochMillis - acquiredAt.epochMillis)
-      return { detail: `a token valid for ${lifetime}${afterOthers(library.attempts)}` }
-    }
-  })
+  library.provider.get.pipe(
+    Effect.mapError((error) => whyNoToken(error, library)),
+    Effect.map(({ acquiredAt, expiresAt }) => inWords(expiresAt.epochMillis - acquiredAt.epochMillis)),
+    Effect.map((lifetime) => ({ detail: `a token valid for ${lifetime}${afterOthers(library.attempts)}` }))
+  )
 
 /** The remedy is that of other commands, with a hint where the response tells more than the error. */
 const whyNoToken = (error: AccessTokenError, { attempts, settings }: Library): Failed => {

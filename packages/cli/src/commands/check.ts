@@ -67,8 +67,7 @@ const configure = (given: flags.Values<typeof flags.check>, path: string) =>
 /** Tries each step to the server by itself, so that the report names the one that fails. */
 const reach = (report: Report, server: connection.Target, kind = "") =>
   Effect.gen(function*() {
-    const { env } = (yield* Host).process
-    const proxy = isLoopback(server.url) ? undefined : yield* connection.proxyFor(server, env)
+    const proxy = isLoopback(server.url) ? undefined : yield* connection.proxyFor(server)
     const [first, prefix] = proxy === undefined ? [server, kind] : [proxy, "proxy "]
     yield* step(report, `${prefix}name lookup`, connection.lookup(first))
     const direct = yield* step(report, `${prefix}connection`, connection.connect(first))

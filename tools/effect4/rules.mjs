@@ -126,7 +126,6 @@ export const patterns = {
     `Context.Reference<${initializer.type.getText()}>($id, $options)`,
   "Clock.clockWith(Effect.succeed)": "Clock.Clock",
   "Clock.make()": "Clock.Clock.defaultValue()",
-  "Duration.decodeUnknown($x)": "Duration.fromInput($x as Duration.Input)",
   "cache.get($key)": "Cache.get(cache, $key)",
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
   "Data.struct($fields)": "$fields",

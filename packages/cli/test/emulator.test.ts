@@ -319,20 +319,16 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   ["clear --tls", 2, "Unknown option '--tls'. See store-api emulator clear --help."],
   ["clear --port x", 3, notFound],
   ["clear --port 9", 3, notFound],
-  ["clear", 3, notFound],
-  ["clear", 3, notFound, { STORE_API_AUTH_URL: "https://store.example.invalid:9" }]
+  ["clear", 3, notFound]
 ])("store-api emulator %s fails with code %i and a sentence", function*([line, code, message, env = {}]) {
   const stderr = yield* refuses(yield* newUser(env), wordsOf(line), code, message)
   assert.match(stderr, /^store-api: [^\n]+[.]\n$/)
   assert.notInclude(stderr, "canary&")
 })
 
-test.live("store-api emulator fails with code 3 for a port that is taken", function*() {
+test.live("a port that is taken ends the command with code 3, and the URL of another host is not its port", function*() {
   const { port } = new URL((yield* emulatorWith()).url)
-  yield* refuses(
-    yield* newUser({}),
-    `emulator --port ${port}`,
-    3,
-    new RegExp(`^store-api: --port cannot be ${port}:`)
-  )
+  const user = yield* newUser({ STORE_API_AUTH_URL: `http://store.example.invalid:${port}` })
+  yield* refuses(user, `emulator --port ${port}`, 3, new RegExp(`^store-api: --port cannot be ${port}:`))
+  yield* refuses(user, "emulator clear", 3, notFound)
 })

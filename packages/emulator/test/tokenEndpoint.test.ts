@@ -79,6 +79,7 @@ const refusals: Readonly<
     "without a grant": [{ body: `client_id=demo-client&client_secret=${demoSecret}` }],
     "with an empty secret": [{ body: bodyOf("demo-client", "") }],
     "with an additional field": [{ body: `${demoBody}&canary=canary` }],
+    "with an ampersand at its end": [{ body: `${demoBody}&` }],
     "with credentials of the scheme Basic": [authorized("Basic"), "body"],
     "with credentials of the scheme basic": [authorized("basic"), "body"],
     "with an additional field, to a lenient endpoint": [{ body: `scope=&${reordered}` }, undefined, lenient],

@@ -13,9 +13,7 @@ export const shown = ({ endedAt, id, method, reason, startedAt, status, token, u
   ...{ id, method, url, startedAt, endedAt: Option.getOrNull(endedAt), status: Option.getOrNull(status) },
   reason: Option.getOrNull(reason),
   token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt }))),
-  duration: Option.getOrNull(
-    Option.map(endedAt, (end) => DateTime.toEpochMillis(end) - DateTime.toEpochMillis(startedAt))
-  )
+  duration: Option.getOrNull(Option.map(endedAt, (end) => end.epochMillis - startedAt.epochMillis))
 })
 
 /** A line of the log, without the query: the start of a request or of a connection that met a fault, or its end. */

@@ -29,11 +29,10 @@ export interface Exchange {
   readonly update: (change: Partial<RecordedRequest>) => void
 }
 
+const notStored = { "cache-control": "no-store", pragma: "no-cache" }
+
 export const json = (content: unknown, status = 200, headers: Readonly<Record<string, string>> = {}) =>
-  HttpServerResponse.unsafeJson(content, {
-    status,
-    headers: { "cache-control": "no-store", pragma: "no-cache", ...headers }
-  })
+  HttpServerResponse.unsafeJson(content, { status, headers: { ...notStored, ...headers } })
 
 /** Fails with a response, and with the reason for it: a sentence of ours, so that it holds no part of the request. */
 export const refuse = (status: number, reason: string, error?: string, headers?: Readonly<Record<string, string>>) => {

@@ -105,7 +105,7 @@ const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault>
     : Effect.succeed([name, value])
 }
 
-/** Adds the body, as JSON unless a header says otherwise. Streams a file or standard input, so only once. */
+/** Adds the body, as JSON unless a header says otherwise. Streams standard input, so only once. */
 const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
     const contentType = "application/json"
@@ -117,21 +117,15 @@ const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClie
       return HttpClientRequest.bodyStream(request, stdin, { contentType })
     }
     if (!data.startsWith("@")) return HttpClientRequest.bodyText(request, data, contentType)
+    const file = data.slice(1)
     const fs = yield* FileSystem.FileSystem
-    const path = pathOf(data.slice(1))
-    const { size, type } = yield* Effect.mapError(
-      Effect.zipRight(fs.access(path, { readable: true }), fs.stat(path)),
-      () => configuration(`Cannot read ${data.slice(1)}, the file of --data.`)
-    )
-    if (type === "Directory") return yield* configuration(`--data ${data} is a folder: name a file.`)
-    return HttpClientRequest.bodyStream(request, fs.stream(path), {
-      contentType,
-      ...(type === "File" && { contentLength: Number(size) })
-    })
+    const problem = configuration(`Cannot read ${file}, the file of --data.`)
+    const bytes = yield* Effect.mapError(fs.readFile(pathOf(file)), () => problem)
+    return HttpClientRequest.bodyUint8Array(request, bytes, contentType)
   })
 
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
-  [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
+  `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()
 
 /** Explains a final 401 by the rejections of this run, of which there are at most two. */
 const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
@@ -145,7 +139,7 @@ const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: 
     return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
   }
   return rejections.length === 1
-    ? " A body from a file or standard input can be sent only once, so the next run acquires another token."
+    ? " A body from standard input can be sent only once, so the next run acquires another token."
     : ` A new token was rejected too: check that ${addresses} belong to the same environment.`
 }
 

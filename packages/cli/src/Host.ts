@@ -1,10 +1,7 @@
 /** The parts of the process that the command uses. Tests replace them. */
 import { createRequire } from "node:module"
 import { homedir } from "node:os"
-import type * as Terminal from "@effect/platform/Terminal"
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number }
 
@@ -19,19 +16,10 @@ export interface Service {
   readonly homedir: () => string
   /** Resolves a path that may be relative to the current folder. */
   readonly pathOf: (path: string) => string
-  /** Reads the keys that are pressed. Loaded only to ask for a secret or a setting. */
-  readonly terminal: Layer.Layer<Terminal.Terminal>
 }
 
 export class Host extends Context.Reference<Host>()("@store-api/cli/Host", {
-  defaultValue: (): Service => ({
-    process,
-    homedir,
-    pathOf: (path) => path,
-    terminal: Layer.unwrapEffect(
-      Effect.map(Effect.promise(() => import("@effect/platform-node/NodeTerminal")), ({ layer }) => layer)
-    )
-  })
+  defaultValue: (): Service => ({ process, homedir, pathOf: (path) => path })
 }) {}
 
 /** Whether a person can answer a prompt. CI may have a terminal as well, but nobody types there. */

@@ -14,7 +14,6 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -26,44 +25,30 @@ import type * as flags from "./flags.js"
 import { version } from "./Host.js"
 import * as output from "./output.js"
 import type { Settings } from "./settings.js"
-import { cached, forget, noToken, shared, storeTimeout } from "./tokens.js"
+import { cached, forget, shared, storeTimeout } from "./tokens.js"
 
 type Caching = Pick<flags.Values<typeof flags.token>, "force-refresh" | "no-cache">
 
-/**
- * A provider over the cached token and the endpoint, and the HTTP client of both. `get` returns a token with enough
- * remaining lifetime for a request.
- */
+/** A provider over the cached token and the endpoint, and the HTTP client of both. */
 export const make = (settings: Settings, caching: Caching) =>
   Effect.gen(function*() {
-    // Clocks round, so `acquiredAt` of a new token may be a few milliseconds before the start.
-    const startedAt = (yield* Clock.currentTimeMillis) - 10
     const http = yield* Layer.build(layerHttp(settings))
     const endpoint = yield* Effect.provide(TokenEndpoint.make(settings), http)
-    const source = caching["no-cache"]
-      ? { ...endpoint, dropRejected: () => Effect.succeed(undefined) }
-      : yield* cachedSource(settings, endpoint, caching["force-refresh"])
+    const source = caching["no-cache"] ? endpoint : yield* cachedSource(settings, endpoint, caching["force-refresh"])
     // No early renewal, because the end of the run would interrupt it.
     const provider = yield* AccessTokenProvider.make({ refreshAhead: 0 }).pipe(
       Effect.provideService(TokenSource.TokenSource, source)
     )
-    const get = Effect.gen(function*() {
-      const token = yield* provider.get
-      if (token.acquiredAt.epochMillis >= startedAt) return token
-      if (caching["force-refresh"]) return yield* provider.refresh
-      if ((yield* provider.status).state !== "MustWait") return token
-      // Waits for half of the remaining lifetime, then returns the cached token, as the provider does.
-      const longest = Duration.times(yield* remaining(token), 0.5)
-      return yield* Effect.orElse(Effect.timeout(provider.refresh, longest), () => provider.get)
-    })
     // One entry per rejected token: the time until which it stays cached, because too many were rejected before it.
     const rejections: Array<number | undefined> = []
     const invalidate = (token: AccessToken) =>
-      Effect.flatMap(source.dropRejected(token), (keptUntil) => {
+      Effect.gen(function*() {
+        const keptUntil = caching["no-cache"] ? undefined : yield* dropRejected(settings, token)
         rejections.push(keptUntil)
-        return keptUntil === undefined ? provider.invalidate(token) : Effect.void
+        if (keptUntil === undefined) yield* provider.invalidate(token)
       })
-    return { http, provider: { ...provider, get: output.whileWaiting("a token", get), invalidate }, rejections }
+    const get = output.whileWaiting("a token", provider.get)
+    return { http, provider: { ...provider, get, invalidate }, rejections }
   })
 
 /** Acquires a token for a run that needs nothing else. */
@@ -76,34 +61,38 @@ export const acquireToken = (settings: Settings, caching: Caching) =>
 
 /** A source of the cached token or a new one. A loop of runs sends no more token requests than one process. */
 const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
-  Effect.gen(function*() {
-    const { acquire } = yield* shared(settings).pipe(
-      // A token stays until its replacement is stored, because other runs may have no other meanwhile.
-      Effect.provideService(TokenStore, { ...settings.store, remove: () => Effect.succeed(true) }),
-      Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, force))
-    )
-    const stored = Effect.map(Effect.option(cached(settings)), Option.flatten)
-    return {
-      // Once a rejected token is removed, nothing is left to replace. If the endpoint repeats it, it is stored again.
-      acquire: (replacing: Option.Option<AccessToken>) =>
-        Effect.flatMap(stored, (stored) => acquire(Option.zipRight(stored, replacing))),
-      dropRejected: (token: AccessToken): Effect.Effect<number | undefined> =>
+  shared(settings).pipe(
+    // A token stays until its replacement is stored, because other runs may have no other meanwhile.
+    Effect.provideService(TokenStore, { ...settings.store, remove: () => Effect.succeed(true) }),
+    Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, force)),
+    Effect.map(({ acquire }) =>
+      TokenSource.make((replacing) =>
         Effect.gen(function*() {
-          // Another run has replaced it.
-          if (!Option.exists(yield* stored, (stored) => isSame(stored, token))) return undefined
-          const keptUntil = yield* spendRejection(settings)
-          if (keptUntil === undefined) yield* Effect.ignore(forget(settings, token))
-          return keptUntil
+          const valid = yield* stored(settings)
+          // After a rejection, nothing is left to replace. If the endpoint repeats the token, it is stored again.
+          if (Option.isNone(valid)) return yield* acquire(Option.none())
+          if (force || Option.isSome(replacing)) return yield* acquire(force ? valid : replacing)
+          // A new token, if this one expires soon. As in the provider, it may take half of the remaining lifetime.
+          const longest = Duration.times(yield* remaining(valid.value), 0.5)
+          return yield* Effect.orElse(
+            Effect.timeout(acquire(Option.none()), longest),
+            () => Effect.succeed(valid.value)
+          )
         })
-    }
-  })
+      )
+    )
+  )
+
+/** The cached token, while it is valid. */
+const stored = (settings: Settings) => Effect.map(Effect.option(cached(settings)), Option.flatten)
 
 /**
- * As in one process, five rejections take effect at once, and one more per minute. Returns `undefined` if this one
- * does, or else when the next one can.
+ * Removes a rejected token from the cache, unless another run has replaced it. As in one process, five rejections take
+ * effect at once, and one more per minute. Returns `undefined` if this one does, or else when the next one can.
  */
-const spendRejection = (settings: Settings) =>
+const dropRejected = (settings: Settings, token: AccessToken) =>
   Effect.gen(function*() {
+    if (!Option.exists(yield* stored(settings), ({ value }) => Equal.equals(value, token.value))) return undefined
     const { get, put } = remembered(settings, "rejections")
     const now = yield* Clock.currentTimeMillis
     // The time at which the budget is full again. A clock that was set back does not make it later.
@@ -111,6 +100,7 @@ const spendRejection = (settings: Settings) =>
     const next = Math.min(Math.max(full, now) + 60_000, now + 6 * 60_000)
     if (next > now + 5 * 60_000) return next - 5 * 60_000
     yield* put(String(next), next - now)
+    yield* Effect.ignore(forget(settings, token))
     return undefined
   })
 
@@ -119,11 +109,11 @@ const longestPause = 60_000
 const longestPauseOfOutage = 5000
 const longestRetryAfter = 3_600_000
 
-/** A pause after an error, or after the endpoint repeated its token. */
+/** A pause after a failed token request. */
 const Pause = Schema.Struct({
   from: Schema.NonNegative,
   pause: Schema.Number.pipe(Schema.between(1000, longestPause)),
-  error: Schema.OptionFromNullOr(AccessTokenError)
+  error: AccessTokenError
 })
 type Pause = typeof Pause.Type
 const pauseJson = Schema.parseJson(Pause)
@@ -160,13 +150,12 @@ const cooldownOf = (settings: Settings) => {
 export const endCooldown = (settings: Settings) => cooldownOf(settings).end
 
 /** A run without a valid token waits at most 5 seconds, unless the endpoint refused the credentials or answered 429. */
-const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
-  if (Option.isNone(error)) return isRenewal ? from + pause : from
-  const isRefused = error.value._tag === "TokenRefusedError" &&
-    (error.value.status === 401 || ["InvalidClient", "RateLimited"].includes(error.value.reason))
-  const retryAt = Option.match(error.value.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
+const endOf = ({ error, from, pause }: Pause, hasToken: boolean): number => {
+  const isRefused = error._tag === "TokenRefusedError" &&
+    (error.status === 401 || ["InvalidClient", "RateLimited"].includes(error.reason))
+  const retryAt = Option.match(error.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
   return Math.max(
-    from + (isRenewal || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),
+    from + (hasToken || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),
     Math.min(retryAt, from + longestRetryAfter)
   )
 }
@@ -175,30 +164,28 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: 
   TokenSource.make((replacing) =>
     Effect.gen(function*() {
       const { end, get, put } = cooldownOf(settings)
-      const isRenewal = Option.isSome(replacing)
+      const hasToken = Option.isSome(yield* stored(settings))
+      const until = (cooldown: Pause) => DateTime.unsafeMake(endOf(cooldown, hasToken))
       const last = yield* get
-      const at = (cooldown: Pause) => DateTime.unsafeMake(endOf(cooldown, isRenewal))
-      if (last !== undefined && !force && (yield* Clock.currentTimeMillis) < at(last).epochMillis) {
-        const until = DateTime.formatIso(at(last))
-        const note = `The last token request failed. The next one is sent after ${until}, or with --force-refresh.`
-        // A renewal can still return the cached token.
-        if (!isRenewal) yield* Effect.flatMap(output.forPerson("stderr", note), output.note)
-        return yield* withRetryAt(Option.getOrElse(last.error, () => noToken), Option.some(at(last)))
+      if (last !== undefined && !force && (yield* Clock.currentTimeMillis) < until(last).epochMillis) {
+        const at = DateTime.formatIso(until(last))
+        const note = `The last token request failed. The next one is sent after ${at}, or with --force-refresh.`
+        // The cached token is still valid.
+        if (!hasToken) yield* Effect.flatMap(output.forPerson("stderr", note), output.note)
+        return yield* withRetryAt(last.error, Option.some(until(last)))
       }
-      const outcome = yield* Effect.either(endpoint.acquire(replacing))
-      if (Either.isRight(outcome) && !Option.exists(replacing, (token) => isSame(token, outcome.right))) {
-        if (last !== undefined) yield* end
-        return outcome.right
-      }
-      const from = yield* Clock.currentTimeMillis
-      const pause = last === undefined || force ? 1000 : Math.min(2 * last.pause, longestPause)
-      const cooldown = { from, pause, error: Either.getLeft(outcome) }
-      yield* put(cooldown)
-      return yield* Either.mapLeft(outcome, (error) => withRetryAt(error, Option.some(at(cooldown))))
+      const token = yield* Effect.catchAll(endpoint.acquire(replacing), (error) =>
+        Effect.gen(function*() {
+          const from = yield* Clock.currentTimeMillis
+          const pause = last === undefined || force ? 1000 : Math.min(2 * last.pause, longestPause)
+          const cooldown = { from, pause, error }
+          yield* put(cooldown)
+          return yield* withRetryAt(error, Option.some(until(cooldown)))
+        }))
+      if (last !== undefined) yield* end
+      return token
     })
   )
-
-const isSame = (one: AccessToken, other: AccessToken) => Equal.equals(one.value, other.value)
 
 /** Headers, body and query may hold secrets. */
 export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): string =>

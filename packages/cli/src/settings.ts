@@ -1,19 +1,27 @@
 /** Reads the settings from flags, variables and prompts, in this order. */
+import { createInterface } from "node:readline"
+import { Writable } from "node:stream"
 import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
-import * as Terminal from "@effect/platform/Terminal"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
+import * as Record from "effect/Record"
 import * as Redacted from "effect/Redacted"
 import { configuration, type Fault, fromLibrary, listed, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
 import { Host, isAttended } from "./Host.js"
-import { write } from "./output.js"
-import { defaultName, type Found, read as readVariables, sources, type Variables } from "./variables.js"
+import {
+  defaultName,
+  type Found,
+  read as readVariables,
+  service,
+  type Setting,
+  sources,
+  type Variables
+} from "./variables.js"
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
 
@@ -27,40 +35,35 @@ export const read = (
   asks = false
 ) =>
   Effect.gen(function*() {
-    const needsApi = api === "required"
-    const known = yield* readVariables(given, !asks)
     const host = yield* Host
-    const mayAsk = asks && isAttended(host)
-    const find = (option: Exclude<keyof typeof sources, "clientSecret">, prompt = "", isOptional = false) => {
-      const { flag, variable } = sources[option]
-      const name = `--${flag}`
-      const value = given[flag]
-      const found = value === undefined ? known.find(variable) : { name, value, origin: "the flags", isImplicit: false }
-      if (found !== undefined || !mayAsk || prompt === "") return Effect.succeed(found)
+    const known = yield* readVariables(given, !asks)
+    const findOrAsk = (setting: Setting, prompt: string, isOptional = false) => {
+      const found = known.find(setting)
+      if (found !== undefined || !asks || !isAttended(host)) return Effect.succeed(found)
       return Effect.map(ask(`${prompt}: `, { isOptional }), (value): Found | undefined =>
-        value === "" ? undefined : { name, value, origin: "the prompt", isImplicit: false })
+        value === ""
+          ? undefined
+          : { name: `--${sources[setting].flag}`, value, origin: "the prompt", isImplicit: false })
     }
-    const authUrl = yield* find("authUrl", "URL of the token service")
-    const apiUrl = yield* find("apiUrl", "URL of the API (optional)", true)
-    const clientId = yield* find("clientId", "Client id")
-    const cacheDir = yield* find("cacheDir")
-    const secret = yield* locateSecret(given["secret-file"], known)
-    if (authUrl === undefined || clientId === undefined || secret === undefined || (needsApi && apiUrl === undefined)) {
-      const needed = { authUrl, clientId, ...(needsApi && { apiUrl }), clientSecret: secret }
-      return yield* isMissing(needed, known, asks, yield* defaultName)
+    const authUrl = yield* findOrAsk("authUrl", "URL of the token service")
+    const apiUrl = yield* findOrAsk("apiUrl", "URL of the API (optional)", true)
+    const clientId = yield* findOrAsk("clientId", "Client id")
+    const cacheDir = known.find("cacheDir")
+    const secret = yield* locateSecret(known.find("clientSecret"))
+    const found = { authUrl, clientId, apiUrl, clientSecret: secret, cacheDir }
+    if (!authUrl || !clientId || !secret || (api === "required" && !apiUrl)) {
+      const missing = service.filter((one) => found[one] === undefined && (one !== "apiUrl" || api === "required"))
+      return yield* isMissing(missing, known, asks, yield* defaultName)
     }
-    const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) =>
-      found?.isImplicit === true
-    )
+    const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
       return yield* isUntrusted(addresses.map((found) => found?.name ?? ""), secret.origin)
     }
     if (cacheDir?.value === "") return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
-    const found = { authUrl, clientId, apiUrl, cacheDir, clientSecret: secret }
-    const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
+    const names = Record.map(found, (about) => about?.name)
     const request = "an application with TokenRequest.clientSecretPost"
     const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure", request })
-    const clientSecret = yield* secret.read
+    const clientSecret = Redacted.make((yield* secret.read).replace(/\r?\n$/, ""))
     const client = yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain)
     const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : host.pathOf(cacheDir.value)
     return {
@@ -76,7 +79,7 @@ export const read = (
       verbose: given.verbose,
       profile: known.profile,
       /** The flag or the variable of a setting. */
-      nameOf: (option: keyof typeof sources) => found[option]?.name ?? sources[option].variable,
+      nameOf: (option: Setting) => names[option] ?? sources[option].variable,
       /** Errors of the library, with these names. */
       explain,
       /** Where the settings were found, for people. */
@@ -86,22 +89,20 @@ export const read = (
 
 /** "all from .env", or each origin with its settings. */
 const originsOf = (found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefined>): string => {
-  const given = found.filter((one) => one !== undefined)
-  const origins = [...new Set(given.map(({ origin }) => origin))]
-  return origins.length < 2 ? `all from ${origins.join()}` : origins.map((origin) => {
-    const names = given.filter((one) => one.origin === origin).map(({ name }) => name)
-    return `${listed(names).replace("--secret-file", "the secret")} from ${origin}`
+  const groups = Object.entries(Arr.groupBy(found.filter((one) => one !== undefined), ({ origin }) => origin))
+  return groups.map(([origin, some]) => {
+    const names = listed(some.map(({ name }) => name)).replace("--secret-file", "the secret")
+    return `${groups.length === 1 ? "all" : names} from ${origin}`
   }).join("; ")
 }
 
-const isMissing = (needed: Record<string, unknown>, { place, profile }: Variables, asks: boolean, unused?: string) => {
-  const missing = Object.entries(sources).filter(([one]) => one in needed && !needed[one]).map(([, one]) => one)
+const isMissing = (missing: ReadonlyArray<Setting>, { place, profile }: Variables, asks: boolean, unused?: string) => {
   const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
-  const flags = listed(missing.map(({ flag }) => `--${flag}`))
+  const flags = listed(missing.map((setting) => `--${sources[setting].flag}`))
   const [add, hint] = profile !== undefined || asks ? ["", ""] : unused === undefined
     ? ["with store-api profile add NAME, ", " To try without a service, run store-api emulator."]
     : ["", ` The default profile is not used beside other settings. To select it, use --profile ${unused}.`]
-  const names = listed(missing.map(({ variable }) => variable))
+  const names = listed(missing.map((setting) => sources[setting].variable))
   return configuration(`${names} ${verb} not set. Set ${them} ${add}${place}, or use ${flags}.${hint}`)
 }
 
@@ -113,79 +114,65 @@ const isUntrusted = (names: ReadonlyArray<string>, secret: string): Fault => {
 }
 
 /**
- * Finds where the secret comes from. The effect that reads it runs only once the address is known to be the user's.
- * Returns `undefined` if no source has the secret and nobody can be asked.
+ * The effect that reads the secret runs only once the address is known to be the user's. Returns `undefined` if no
+ * source has the secret and nobody can be asked.
  */
-const locateSecret = (file: string | undefined, known: Variables) =>
+const locateSecret = (found: Found | undefined) =>
   Effect.gen(function*() {
     const host = yield* Host
     const { stdin } = host.process
-    const secret = <R>(name: string, origin: string, read: Effect.Effect<string, Fault, R>, isImplicit = false) => ({
-      ...{ name, origin, isImplicit },
-      read: Effect.map(read, (text) => Redacted.make(text.replace(/\r?\n$/, "")))
-    })
-    if (file === "-" && stdin.isTTY === true) {
+    if (found === undefined) {
+      const read = ask("Client secret (not shown): ", { isSecret: true })
+      return isAttended(host) ? { name: "client secret", origin: "the prompt", isImplicit: false, read } : undefined
+    }
+    const { name, value } = found
+    if (name !== "--secret-file") return { ...found, read: Effect.succeed(value) }
+    if (value === "-" && stdin.isTTY === true) {
       return yield* usage("--secret-file - reads a pipe or a file. On a terminal, leave it out to be asked.")
     }
-    if (file === "-") return secret("--secret-file", "standard input", readAll(stdin))
-    if (file !== undefined) {
-      const text = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(host.pathOf(file)))
-      const problem = configuration(`Cannot read ${file}, the file of --secret-file.`)
-      return secret("--secret-file", file, Effect.mapError(text, () => problem))
-    }
-    const found = known.find(sources.clientSecret.variable)
-    if (found !== undefined) return secret(found.name, found.origin, Effect.succeed(found.value), found.isImplicit)
-    if (!isAttended(host)) return undefined
-    return secret("client secret", "the prompt", ask("Client secret (not shown): ", { isSecret: true }))
+    const origin = value === "-" ? "standard input" : value
+    const text: Effect.Effect<string, unknown> = value === "-"
+      ? Effect.tryPromise(() => consumers.text(stdin))
+      : (yield* FileSystem.FileSystem).readFileString(host.pathOf(value))
+    const problem = configuration(`Cannot read ${origin}, the file of --secret-file.`)
+    return { ...found, origin, read: Effect.mapError(text, () => problem) }
   })
 
-const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
-  Effect.filterOrFail(
-    Effect.tryPromise({
-      try: () => consumers.text(stdin),
-      catch: () => configuration("Cannot read standard input, the file of --secret-file.")
-    }),
-    // A folder is read as empty text as well.
-    (text) => text !== "",
-    () => configuration("Standard input, the file of --secret-file, is empty.")
-  )
-
-/**
- * Asks at the terminal without showing a secret. Standard output stays free for the result. `isOptional`: the answer
- * may be empty.
- */
-const ask = (
-  prompt: string,
-  { isOptional = false, isSecret = false }: { readonly isOptional?: boolean; readonly isSecret?: boolean }
-): Effect.Effect<string, Fault> =>
+/** Asks again until the answer can be used. `isOptional`: it may be empty. */
+const ask = (prompt: string, { isOptional = false, isSecret = false }): Effect.Effect<string> =>
   Effect.gen(function*() {
-    const { readInput } = yield* Terminal.Terminal
-    const keys = yield* readInput
-    const echo = (shown: string) => isSecret ? Effect.void : write("stderr", shown)
-    // After `readInput`, which turns the echo of the terminal off.
-    yield* write("stderr", prompt)
-    let text = ""
+    const { process } = yield* Host
     while (true) {
-      // Ctrl+C and Ctrl+D end the input.
-      const { input, key } = yield* Effect.catchAll(
-        keys.take,
-        () => Effect.zipRight(write("stderr", "\n"), Effect.interrupt)
-      )
-      if (key.name === "return" || key.name === "enter") {
-        yield* write("stderr", "\n")
-        const canBeSent = /^[\x20-\x7e]+$/.test(text)
-        if (text === "" ? isOptional : canBeSent && (!prompt.startsWith("URL") || /^https?:/.test(text))) return text
-        const problem = canBeSent ? "must start with https://" : "contains characters that cannot be sent"
-        yield* write("stderr", `The ${isSecret ? "secret" : "value"} ${text === "" ? "is empty" : problem}.\n${prompt}`)
-        text = ""
-      } else {
-        const kept = key.name === "backspace" ? text.slice(0, -1) : key.ctrl && /^[uw]$/.test(key.name) ? "" : undefined
-        const typed = Option.getOrElse(input, () => "")
-        yield* echo(kept === undefined ? typed : "\b \b".repeat(text.length - kept.length))
-        text = kept ?? text + typed
-      }
+      const text = yield* answerTo(prompt, isSecret)
+      if (text === "" && isOptional) return text
+      const problem = text === ""
+        ? "is empty"
+        : /[^\x20-\x7e]/.test(text)
+        ? "contains characters that cannot be sent"
+        : prompt.startsWith("URL") && !/^https?:/.test(text)
+        ? "must start with https://"
+        : undefined
+      if (problem === undefined) return text
+      process.stderr.write(`The ${isSecret ? "secret" : "value"} ${problem}.\n`)
     }
-  }).pipe(
-    Effect.scoped,
-    Effect.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal)))
-  )
+  })
+
+/** Reads a line. Standard output stays free for the result. The terminal shows what is typed, unless it is a secret. */
+const answerTo = (prompt: string, isSecret: boolean): Effect.Effect<string> =>
+  Effect.flatMap(Host, ({ process: { stderr, stdin } }) =>
+    Effect.async((resume) => {
+      const hidden = new Writable({ write: (_text, _encoding, done) => done() })
+      const lines = createInterface({ input: stdin, output: hidden, terminal: isSecret, historySize: 0 })
+      // Ctrl+C and Ctrl+D close the interface without a line.
+      let answer: Effect.Effect<string> = Effect.interrupt
+      lines.once("line", (line) => {
+        answer = Effect.succeed(line)
+        lines.close()
+      })
+      lines.once("close", () => {
+        if (isSecret) stderr.write("\n")
+        resume(answer)
+      })
+      stderr.write(prompt)
+      return Effect.sync(() => lines.close())
+    }))

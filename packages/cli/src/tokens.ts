@@ -13,12 +13,9 @@ import type { Settings } from "./settings.js"
 /** The time limit of one operation on the cache, whose folder may be on a network. */
 export const storeTimeout = "5 seconds"
 
-/**
- * A source that shares tokens with other runs. Neither a slow home folder nor a token that expires soon causes a
- * request here: in the second case, the run itself waits for another token.
- */
+/** A source that shares tokens with other runs. */
 export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
-  SharedTokenSource.make({ authUrl, credentials, storeTimeout, leeway: 0 }).pipe(
+  SharedTokenSource.make({ authUrl, credentials, storeTimeout }).pipe(
     Effect.mapBoth({
       onFailure: explain,
       onSuccess: ({ acquire }) =>
@@ -27,7 +24,7 @@ export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
   )
 
 /** A placeholder that callers never see. */
-export const noToken = new TokenRequestError({ reason: "Closed", attempts: 0 })
+const noToken = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
 /** The token that the next run would use. Nothing is sent or written. */
 export const cached = (settings: Settings) => readCached(settings, Option.none())

@@ -19,6 +19,8 @@ export const sources = {
   cacheDir: { flag: "cache-dir", variable: "STORE_API_TOKEN_FOLDER" }
 } as const
 
+export type Setting = keyof typeof sources
+
 /** A value, and where it was found. */
 export interface Found {
   /** The flag or the variable. */
@@ -31,63 +33,61 @@ export interface Found {
 
 export type Variables = Effect.Effect.Success<ReturnType<typeof read>>
 
-/** A profile is not mixed with the environment, so the secret of one service never goes to the address of another. */
+/** Finds settings in flags and variables, or in flags and a profile. `hasDefault`: whether that may be the default. */
 export const read = (given: flags.Values<typeof flags.common>, hasDefault: boolean) =>
   Effect.gen(function*() {
-    const chosen = given.profile ?? (yield* Host).process.env["STORE_API_PROFILE"]
+    const { process } = yield* Host
+    const chosen = given.profile ?? process.env["STORE_API_PROFILE"]
     const by = given.profile === undefined ? "STORE_API_PROFILE" : "--profile"
     if (chosen !== undefined && given.dotenv !== undefined) {
       return yield* usage(`Use either --dotenv or ${by}: a profile has its own file.`)
     }
-    if (chosen !== undefined) return yield* ofProfile(chosen, by)
-    const others = yield* ofEnvironment(given.dotenv)
+    const inFlags = (setting: Setting): Found | undefined => {
+      const { flag } = sources[setting]
+      const value = given[flag]
+      return value === undefined ? undefined : { name: `--${flag}`, value, origin: "the flags", isImplicit: false }
+    }
+    const inEnvironment = finder(process.env, "the environment")
+    const inFile = finder(yield* readDotenv(given.dotenv), given.dotenv ?? ".env", given.dotenv === undefined)
+    const find = (setting: Setting) => inFlags(setting) ?? inEnvironment(setting) ?? inFile(setting)
     // A setting of a service excludes the default profile.
-    const { cacheDir: _, ...service } = sources
-    const isGiven = given.dotenv !== undefined ||
-      Object.values(service).some(({ flag, variable }) => (given[flag] ?? others.find(variable)) !== undefined)
-    const name = isGiven || !hasDefault ? undefined : yield* defaultName
-    return name === undefined ? others : yield* ofProfile(name, "The default profile")
-  })
-
-const ofProfile = (name: string, by: string) =>
-  Effect.gen(function*() {
-    const { path, values } = yield* readProfile(name, by)
-    const cacheDir = finder((yield* Host).process.env, "the environment")(sources.cacheDir.variable)
-    const find = finder(values, `the profile ${name}`)
+    const isGiven = given.dotenv !== undefined || service.some((setting) => find(setting) !== undefined)
+    const profile = chosen ?? (isGiven || !hasDefault ? undefined : yield* defaultName)
+    // Where to set a variable that is missing.
+    if (profile === undefined) return { profile, find, place: "in the environment or in .env" }
+    const { path, values } = yield* readProfile(profile, chosen === undefined ? "The default profile" : by)
+    const inProfile = finder(values, `the profile ${profile}`)
     return {
-      profile: name,
-      place: `in the profile ${name} (${path})`,
-      find: (variable: string) => find(variable) ?? (variable === cacheDir?.name ? cacheDir : undefined)
+      profile,
+      // A profile is not mixed with the environment, so the secret of one service never goes to the address of another.
+      find: (setting: Setting) =>
+        inFlags(setting) ?? inProfile(setting) ?? (setting === "cacheDir" ? inEnvironment(setting) : undefined),
+      place: `in the profile ${profile} (${path})`
     }
   })
 
+/** Settings of a service, in the order of messages. */
+export const service = ["authUrl", "clientId", "apiUrl", "clientSecret"] as const
+
 const finder =
   (values: Readonly<Record<string, string | undefined>>, origin: string, isImplicit = false) =>
-  (name: string): Found | undefined => {
+  (setting: Setting): Found | undefined => {
+    const name = sources[setting].variable
     const value = values[name]
     return value === undefined ? undefined : { name, value, origin, isImplicit }
   }
 
 /** Node parses the file, and leaves a `$` in a value as it is. */
-const ofEnvironment = (file: string | undefined) =>
+const readDotenv = (file: string | undefined) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
-    const { pathOf, process } = yield* Host
-    const origin = file ?? ".env"
-    const path = pathOf(origin)
+    const path = (yield* Host).pathOf(file ?? ".env")
     // A `.env` that was not named may be a folder, or a pipe without a writer.
     const ifFile = Effect.filterOrFail(fs.stat(path), ({ type }) => type === "File")
     const text = yield* file === undefined
       ? Effect.orElseSucceed(Effect.zipRight(ifFile, fs.readFileString(path)), () => "")
-      : Effect.mapError(fs.readFileString(path), () => configuration(`Cannot read ${origin}, the file of --dotenv.`))
-    const inEnvironment = finder(process.env, "the environment")
-    const inFile = finder(text === "" ? {} : parseEnv(text), origin, file === undefined)
-    return {
-      find: (name: string) => inEnvironment(name) ?? inFile(name),
-      /** Where to set a variable that is missing. */
-      place: "in the environment or in .env",
-      profile: undefined
-    }
+      : Effect.mapError(fs.readFileString(path), () => configuration(`Cannot read ${file}, the file of --dotenv.`))
+    return parseEnv(text)
   })
 
 const extension = ".env"

@@ -151,7 +151,7 @@ describe("store-api call exits", () => {
     ["api/401-once", "call /", 0, ""],
     ["api/redirect-307", "call /", 1, "307 Temporary Redirect to http://127.0.0.1:"],
     ["api/redirect-307", "call / -f", 7, "Set STORE_API_URL to the API itself, because the token follows no redirect."],
-    ["api/401-once", "call / -d -", 1, "A body from a file or standard input can be sent only once, so the next run"],
+    ["api/401-once", "call / -d -", 1, "A body from standard input can be sent only once, so the next run"],
     ["api/401-always", "call /", 1, "new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL"],
     ["api/missing-scope", "call /", 1, "another token would not help, because the client may not do this."],
     ["api/401-always", "call / -H Authorization:own", 1, "HTTP 401 Unauthorized.\n"]
@@ -194,7 +194,7 @@ describe("store-api call exits", () => {
     [2, /A --header must be a name/, ["/orders", "--header", "A: canary\r\nB: 1"]],
     [2, /Standard input cannot hold both/, ["/orders", "--data", "-", "--secret-file", "-"]],
     [3, /^store-api: Cannot read nothing, the file of --data\.\n$/, ["/orders", "--data", "@nothing"]],
-    [3, /^store-api: --data @\. is a folder: name a file\.\n$/, ["/orders", "--data", "@."]]
+    [3, /^store-api: Cannot read \., the file of --data\.\n$/, ["/orders", "--data", "@."]]
   ])("with code %i and sends the API nothing: %s", function*([code, sentence, args]) {
     const { emulator, user } = yield* started
     assert.notInclude(yield* refuses(user, ["call", ...args], code, sentence), "canary")

@@ -87,7 +87,7 @@ describe("pipes", () => {
     deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
     const [code, stderr] = yield* runWith(user, line, [openSync(user.cwd, "r"), "pipe", "pipe"])
     assert.strictEqual(code, 3)
-    assert.match(stderr, /^store-api: (Standard input, the file .*, is empty|Cannot read standard input, .*)\.\n$/)
+    assert.match(stderr, /^store-api: (--secret-file is empty: .*|Cannot read standard input, .*)\.\n$/)
   })
 })
 

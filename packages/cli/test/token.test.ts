@@ -171,10 +171,9 @@ const repeatsToken: Step = (emulator) =>
 const failing = (code: number, ...runs: ReadonlyArray<readonly [second: number, requests: number]>) =>
   runs.map(([second, requests]): Run => [second, `code ${code}`, requests])
 
-/** Renewals, each of which finds the cached token. */
-const renewals: ReadonlyArray<Run> = [
-  ...[[385, 2], [385.5, 2], [386.5, 3], [387.5, 3], [399, 4]] as const
-].map(([second, requests]) => [second, "token 1", requests])
+/** Runs that find the cached token. */
+const cached = (...runs: ReadonlyArray<readonly [second: number, requests: number]>) =>
+  runs.map(([second, requests]): Run => [second, "token 1", requests])
 
 /** Tokens are valid for 400 seconds, and are renewed when less than 20 are left. */
 const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
@@ -229,9 +228,13 @@ const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
   "a cooldown follows a renewal that fails, while the cached token is used": [
     [0, "token 1", 1],
     plays(Fault.body("{}", forever)),
-    ...renewals
+    ...cached([385, 2], [385.5, 2], [386.5, 3], [387.5, 3], [399, 4])
   ],
-  "a cooldown follows a renewal that brings the same token": [[0, "token 1", 1], repeatsToken, ...renewals]
+  "a renewal that brings the same token is not repeated until less of it is left": [
+    [0, "token 1", 1],
+    repeatsToken,
+    ...cached([385, 2], [386.5, 2], [399, 2])
+  ]
 }
 
 /** The run at a second of the wall clock. */

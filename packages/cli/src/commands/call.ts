@@ -5,12 +5,14 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import { type HttpClientError, isHttpClientError } from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as HttpMethod from "@effect/platform/HttpMethod"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
@@ -23,8 +25,6 @@ import { make as makeProvider, nameOf, originOf, redirectRemedy } from "../provi
 import { read, type Settings } from "../settings.js"
 
 type Given = Values<typeof call>
-
-const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] as const
 
 export const run = (given: Given, path: string) =>
   Effect.gen(function*() {
@@ -74,11 +74,12 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
 
 const requestOf = (given: Given, path: string) =>
   Effect.gen(function*() {
-    const method = given.method ?? (given.data === undefined ? "GET" : "POST")
-    const known = methods.find((name) => name === method.toUpperCase())
-    if (known === undefined) return yield* usage(`--method must be one of ${methods.join(", ")}.`)
+    const method = given.method?.toUpperCase() ?? (given.data === undefined ? "GET" : "POST")
+    if (!HttpMethod.isHttpMethod(method)) {
+      return yield* usage(`--method must be one of ${[...HttpMethod.all].join(", ")}.`)
+    }
     const headers = yield* Effect.forEach(given.header, headerOf)
-    const request = HttpClientRequest.make(known)(yield* checkedPath(path))
+    const request = HttpClientRequest.make(method)(yield* checkedPath(path))
     return HttpClientRequest.setHeaders(yield* withBody(given, request), headers)
   })
 
@@ -95,7 +96,7 @@ const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault>
     : Effect.succeed([name, value])
 }
 
-/** Adds the body, as JSON unless a header says otherwise. Streams a file or standard input, so only once. */
+/** Adds the body, as JSON unless a header says otherwise. Streams standard input, so only once. */
 const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
     const contentType = "application/json"
@@ -107,21 +108,15 @@ const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClie
       return HttpClientRequest.bodyStream(request, stdin, { contentType })
     }
     if (!data.startsWith("@")) return HttpClientRequest.bodyText(request, data, contentType)
+    const file = data.slice(1)
     const fs = yield* FileSystem.FileSystem
-    const path = pathOf(data.slice(1))
-    const { size, type } = yield* Effect.mapError(
-      Effect.zipRight(fs.access(path, { readable: true }), fs.stat(path)),
-      () => configuration(`Cannot read ${data.slice(1)}, the file of --data.`)
-    )
-    if (type === "Directory") return yield* configuration(`--data ${data} is a folder: name a file.`)
-    return HttpClientRequest.bodyStream(request, fs.stream(path), {
-      contentType,
-      ...(type === "File" && { contentLength: Number(size) })
-    })
+    const problem = configuration(`Cannot read ${file}, the file of --data.`)
+    const bytes = yield* Effect.mapError(fs.readFile(pathOf(file)), () => problem)
+    return HttpClientRequest.bodyUint8Array(request, bytes, contentType)
   })
 
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
-  [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
+  `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()
 
 /** Explains a final 401 by the rejections of this run, of which there are at most two. */
 const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
@@ -135,7 +130,7 @@ const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: 
     return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
   }
   return rejections.length === 1
-    ? " A body from a file or standard input can be sent only once, so the next run acquires another token."
+    ? " A body from standard input can be sent only once, so the next run acquires another token."
     : ` A new token was rejected too: check that ${addresses} belong to the same environment.`
 }
 
@@ -145,61 +140,48 @@ const head = (response: HttpClientResponse.HttpClientResponse): string => {
 }
 
 /** Prints the body as it arrives. On a terminal, indents JSON, ends the last line, and shows only text. */
-const printBody = (response: HttpClientResponse.HttpClientResponse, isTerminal: boolean) =>
-  Effect.gen(function*() {
-    if (!isTerminal) return yield* Stream.runForEach(response.stream, (chunk) => output.write("stdout", chunk))
-    const contentType = response.headers["content-type"] ?? ""
-    if (/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType)) {
-      const text = yield* response.text
-      return yield* output.write("stdout", text === "" ? "" : `${output.visible(indented(text))}\n`)
-    }
-    const decoder = decoderOf(contentType)
-    const show = (chunk?: Uint8Array) =>
-      Effect.flatMap(decoded(decoder, chunk), (text) => {
-        last = text.at(-1) ?? last
-        return output.write("stdout", output.visible(text))
-      })
-    let last = "\n"
-    const exit = yield* Effect.exit(Effect.zipRight(Stream.runForEach(response.stream, show), show()))
-    if (last !== "\n") yield* output.write("stdout", "\n")
-    yield* exit
-  })
-
-const decoderOf = (contentType: string): TextDecoder => {
-  const make = Option.liftThrowable((charset?: string) => new TextDecoder(charset, { fatal: true }))
-  const [, charset] = /;\s*charset="?([\w-]+)/i.exec(contentType) ?? []
-  return Option.getOrThrow(Option.orElse(make(charset), () => make()))
+const printBody = (response: HttpClientResponse.HttpClientResponse, isTerminal: boolean) => {
+  if (!isTerminal) return Stream.runForEach(response.stream, (chunk) => output.write("stdout", chunk))
+  const contentType = response.headers["content-type"] ?? ""
+  const isJson = /^application\/(?:[\w.-]+\+)?json\b/i.test(contentType)
+  const text = Stream.decodeText(response.stream, encodingOf(contentType))
+  let last = "\n"
+  return Stream.runForEach(isJson ? Stream.map(Stream.fromEffect(Stream.mkString(text)), indented) : text, (part) => {
+    if (!isJson && /[\0\ufffd]/.test(part)) return notText
+    last = part.at(-1) ?? last
+    return output.write("stdout", output.visible(part))
+  }).pipe(
+    Effect.ensuring(Effect.suspend(() => last === "\n" ? Effect.void : Effect.ignore(output.write("stdout", "\n"))))
+  )
 }
 
-/** Decodes a chunk, or the end of the body if there is none. */
-const decoded = (decoder: TextDecoder, chunk?: Uint8Array): Effect.Effect<string, Fault> =>
-  Effect.filterOrElse(
-    Effect.orElseSucceed(Effect.try(() => decoder.decode(chunk, { stream: chunk !== undefined })), () => "\0"),
-    (text) => !text.includes("\0"),
-    () => unwritable("The body is not text, and a terminal cannot show it. Use --output FILE, or a pipe.")
-  )
+const notText = unwritable("The body is not text, and a terminal cannot show it. Use --output FILE, or a pipe.")
 
-const select = (value: unknown, query: string) =>
-  Effect.try({ try: (): unknown => search(value, query), catch: (error) => error })
+/** An unknown charset counts as UTF-8. */
+const encodingOf = (contentType: string): string => {
+  const [, charset] = /;\s*charset="?([\w-]+)/i.exec(contentType) ?? []
+  return Either.getOrElse(Either.try(() => new TextDecoder(charset).encoding), () => "utf-8")
+}
 
 /** An expression that no body fits is found before the request, which may change something. */
 const checkQuery = ({ query = "@" }: Given) =>
-  Effect.catchAll(select(null, query), (error) =>
-    error instanceof Error && /^(lexer|parser)error$/i.test(error.name)
-      ? usage("--query must be a JMESPath expression, such as items[0].id.")
-      : Effect.void)
+  Effect.catchAll(
+    Effect.try({ try: () => void search(null, query), catch: (error) => error }),
+    (error) =>
+      error instanceof Error && /^(lexer|parser)error$/i.test(error.name)
+        ? usage("--query must be a JMESPath expression, such as items[0].id.")
+        : Effect.void
+  )
 
 /** The part of the body that `--query` selects: text as it is, and any other value as JSON. */
 const selected = (response: HttpClientResponse.HttpClientResponse, { query }: Given) =>
   Effect.gen(function*() {
     if (query === undefined) return response
-    const part = yield* Effect.flatMap(response.text, (text) =>
-      Effect.flatMap(
-        Effect.try(() => JSON.parse(text) as unknown),
-        (body) => select(body, query)
-      ).pipe(
-        Effect.mapError(() => unwritable("The body is not JSON, or not of the types that --query needs."))
-      ))
+    const body = yield* response.text
+    const part = yield* Effect.try({
+      try: (): unknown => search(JSON.parse(body), query),
+      catch: () => unwritable("The body is not JSON, or not of the types that --query needs.")
+    })
     const [type, text] = typeof part === "string" ? ["text/plain", part] : ["application/json", JSON.stringify(part)]
     const web = new Response(`${text}\n`, { headers: { "content-type": type } })
     return HttpClientResponse.fromWeb(response.request, web)
@@ -219,15 +201,13 @@ const indented = (text: string): string => Option.getOrElse(Option.liftThrowable
 /** Changes only white space, because `JSON.stringify` would round large numbers. */
 const inLines = (text: string): string => {
   JSON.parse(text)
-  let depth = 0
-  const line = () => `\n${"  ".repeat(depth)}`
-  const parts = text.match(/"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|[^\s{}[\],:"]+/g) ?? []
-  return parts.map((part) => {
-    if (part.length > 1) return part.startsWith("{") || part.startsWith("[") ? part.replace(/\s/g, "") : part
-    if (part === "{" || part === "[") return `${part}${(depth++, line())}`
-    if (part === "}" || part === "]") return `${(depth--, line())}${part}`
-    return part === "," ? `,${line()}` : part === ":" ? ": " : part
-  }).join("")
+  let line = "\n"
+  return text.replace(/"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|\s+/g, (token) => {
+    if (token === "{" || token === "[") return token + (line += "  ")
+    if (token === "}" || token === "]") return (line = line.slice(0, -2)) + token
+    if (token === "," || token === ":") return token + (token === "," ? line : " ")
+    return token.startsWith("\"") ? token : token.replace(/\s/g, "")
+  })
 }
 
 const whyNoResponse = (error: HttpClientError, settings: Settings): string => {

@@ -1,7 +1,6 @@
 /** `store-api completion`: scripts that ask this program for the words that may come next. */
 import * as Effect from "effect/Effect"
 import { usage } from "../Fault.js"
-import type { Flag } from "../flags.js"
 import * as flags from "../flags.js"
 import * as output from "../output.js"
 import { profileNames } from "../variables.js"
@@ -45,20 +44,15 @@ export const complete = (
   Effect.gen(function*() {
     const [prefix = ""] = /^--[\w-]+=/.exec(words.at(-1) ?? "") ?? []
     const before = [...words.slice(0, -1), prefix.slice(0, -1)].filter((word) => word !== "=" && word !== "")
-    let path = ""
-    let table: flags.Flags = flags.common
-    let awaiting: Flag | undefined
-    for (const word of before) {
-      if (awaiting !== undefined) awaiting = undefined
-      else if (word.startsWith("-")) {
-        const isNamed = ([name, { alias, value }]: [string, Flag]) =>
-          value !== undefined && (word === `--${name}` || word === `-${alias ?? name}`)
-        awaiting = Object.entries(table).find(isNamed)?.[1]
-      } else {
-        path = `${path} ${word}`.trim()
-        table = commands[path]?.flags ?? table
-      }
-    }
+    const tables = Object.values(commands).map(({ flags }) => flags)
+    const valued = tables.flatMap(Object.entries<flags.Flag>).filter(([, { value }]) => value !== undefined)
+    const flagOf = (word: string | undefined) =>
+      valued.find(([name, { alias }]) => word === `--${name}` || word === `-${alias ?? name}`)?.[1]
+    const isOfPath = (word: string, at: number) => !word.startsWith("-") && flagOf(before[at - 1]) === undefined
+    const path = before.filter(isOfPath).join(" ")
+    const [first = "", second = ""] = path.split(" ")
+    const table: flags.Flags = (commands[`${first} ${second}`] ?? commands[first])?.flags ?? flags.common
+    const awaiting = flagOf(before.at(-1))
     if (awaiting !== undefined) return yield* print(yield* valuesOf(awaiting), prefix)
     if ((words.at(-1) ?? "").startsWith("-")) {
       const rows = Object.entries(table).map(([name, { text }]): Row => [`--${name}`, text])
@@ -78,7 +72,7 @@ type Row = readonly [word: string, text?: string | undefined]
 
 const profileRows = Effect.map(profileNames, (names) => names.map((name): Row => [name, "profile"]))
 
-const valuesOf = ({ choices = [], value }: Flag) =>
+const valuesOf = ({ choices = [], value }: flags.Flag) =>
   value === "NAME"
     ? profileRows
     : value === "SCENARIO"

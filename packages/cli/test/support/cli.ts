@@ -1,16 +1,15 @@
 /**
- * A user of the command, and the `main` of the binary in this process with the variables, folder, streams and keyboard
- * of that user. `process.ts` runs the binary.
+ * A user of the command, and the `main` of the binary in this process with the variables, folder and streams of that
+ * user. `process.ts` runs the binary.
  */
 import { join, resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
-import { Terminal } from "@effect/platform"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { newFolder } from "@store-api/testing/loopback"
-import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, Redacted, type Scope } from "effect"
+import { Clock, ConfigProvider, Effect, Fiber, Redacted, type Scope } from "effect"
 import { main } from "../../src/commandLine.js"
 import { commands } from "../../src/commands.js"
 import { Host } from "../../src/Host.js"
@@ -157,24 +156,9 @@ export interface Running {
 /** A terminal, of which standard output may be a pipe. */
 interface Screen {
   readonly stdout?: "pipe"
-  /** The text typed at the prompt. */
+  /** The lines that are typed, one at each prompt. */
   readonly typed?: string
   readonly columns?: number
-}
-
-const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u", "\u0017": "w" }
-
-/** Reports keys as a terminal does, to one reader after the other. */
-const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> => {
-  const keys = Effect.runSync(Mailbox.make<Terminal.UserInput>())
-  for (const key of typed) {
-    keys.unsafeOffer({
-      input: Option.some(key),
-      key: { name: names[key] ?? key, ctrl: "\u0015\u0017".includes(key), meta: false, shift: false }
-    })
-  }
-  // Nothing else of a terminal is used.
-  return Layer.succeed(Terminal.Terminal, { ...{} as Terminal.Terminal, readInput: Effect.succeed(keys) })
 }
 
 /** Starts the command in a pipe, or on a screen. */
@@ -189,12 +173,13 @@ export const start = (
     const stdout = screen?.stdout === "pipe" || screen === undefined ? new Output() : stderr
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
+const typed = (screen?.typed ?? "").split(/(?<=\r)/)
+    stderr.on("text", () => stderr.text.endsWith(": ") && stdin.write(typed.shift() ?? ""))
     const fiber = yield* main(commands, args).pipe(
       Effect.provideService(Host, {
         process: { env, stderr, stdin, stdout },
         homedir: () => user.cwd,
-        pathOf: (path) => resolve(user.cwd, path),
-        terminal: keyboard(screen?.typed ?? "")
+        pathOf: (path) => resolve(user.cwd, path)
       }),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
       Effect.forkScoped

@@ -173,7 +173,7 @@ export const start = (
     const stdout = screen?.stdout === "pipe" || screen === undefined ? new Output() : stderr
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
-const typed = (screen?.typed ?? "").split(/(?<=\r)/)
+    const typed = (screen?.typed ?? "").split(/(?<=\r)/)
     stderr.on("text", () => stderr.text.endsWith(": ") && stdin.write(typed.shift() ?? ""))
     const fiber = yield* main(commands, args).pipe(
       Effect.provideService(Host, {

@@ -69,13 +69,10 @@ const refuse = ({ header, incoming: { socket }, method }: Request) => {
   return method === "POST" && !isJson ? json(415, "The Content-Type must be application/json.") : undefined
 }
 
-/** As the page sends it. Commands send what was typed. */
-const Body = Schema.Struct({ argument: Schema.optional(Schema.String), times: Schema.optional(Schema.String) })
+/** As the page sends it, with `argument` or `times`. Commands send what was typed. */
+const Body = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.String }))
 const decodeBody = (text: string) =>
-  Effect.mapError(
-    Schema.decode(Schema.parseJson(Body))(text),
-    () => `The body must be a JSON object, such as {"argument":"api/403"}.`
-  )
+  Effect.mapError(Schema.decode(Body)(text), () => `The body must be a JSON object, such as {"argument":"api/403"}.`)
 
 /** Returns what was done or what there is, or fails with what is wrong. */
 type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, string>

@@ -110,16 +110,10 @@ describe("docs/reference/command-line.md", () => {
     )
     assert.deepStrictEqual(
       rows(textOf("Commands for a running emulator")).map(([command]) => codes(command)[0]),
-      others.map(([name, { args = "", flags }]) =>
-        [
-          name.slice("emulator ".length),
-          args,
-          ...Object.keys(flags).filter((flag) => flag !== "port").map((flag) => `[--${flag}]`)
-        ].filter(
-          Boolean
-        )
-          .join(" ")
-      )
+      others.map(([name, { args = [], flags }]) => {
+        const own = Object.keys(flags).filter((flag) => flag !== "port").map((flag) => `[--${flag}]`)
+        return [name.slice("emulator ".length), args, own].flat().join(" ")
+      })
     )
   })
 

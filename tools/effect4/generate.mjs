@@ -279,10 +279,8 @@ export const buildLine = ({ checked = false, repository }) => {
   tool("tsc", ["-b", ...sources, ...checked ? [join(line, "packages")] : []])
   // Its command is the same for both majors.
   build()
-  const dist = (folder) => join(folder, "packages", "emulator", "dist")
-  for (const file of ["store-api-emulator.mjs", "store-api-emulator.third-party.txt"]) {
-    copyFileSync(join(dist(root), file), join(dist(line), file))
-  }
+  const [from, to] = [root, line].map((folder) => join(folder, "packages/emulator/dist/store-api-emulator"))
+  for (const end of [".mjs", ".third-party.txt"]) copyFileSync(`${from}${end}`, `${to}${end}`)
 }
 
 /** Packs all packages into a folder, and checks the tarballs as those of the Effect 3 line are checked. */

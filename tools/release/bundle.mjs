@@ -43,15 +43,14 @@ for (const folder of process.argv.slice(2).map((folder) => resolve(folder))) {
     const [name] = Object.keys(JSON.parse(readFileSync(join(folder, owner, "package.json"), "utf8")).bin)
     const outfile = join(folder, owner, "dist", `${name}.mjs`)
     const { metafile } = await build({
-      absWorkingDir: folder,
-      entryPoints: [join("dist", entry)],
+      entryPoints: [join(folder, "dist", entry)],
       outfile,
       ...{ bundle: true, minify: true, metafile: true, format: "esm", platform: "node", target: "node20.19" },
       ...{ legalComments: "none", logLevel: "warning", plugins: [page] },
       // For the modules that are CommonJS.
       banner: { js: "import{createRequire as requireOf}from\"node:module\";const require=requireOf(import.meta.url);" }
     })
-    const files = Object.keys(metafile.inputs).map((file) => resolve(folder, file))
+    const files = Object.keys(metafile.inputs).map((file) => resolve(file))
     writeFileSync(outfile.replace(/mjs$/, "third-party.txt"), licencesOf(files))
   }
 }

@@ -158,7 +158,7 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
     assert.match(String(yield* value("tokens.innerText")), /^#2 .*#1 /s)
 
     assert.isFalse(yield* value("document.documentElement.scrollWidth > 360"))
-    assert.notInclude(String(yield* value("document.documentElement.outerHTML")), token)
+    assert.notInclude(String(yield* value("JSON.stringify(state) + document.documentElement.outerHTML")), token)
     const { nodes } = yield* perform("Accessibility.getFullAXTree")
     const controls = (nodes as ReadonlyArray<Readonly<Record<string, { readonly value: string } | undefined>>>)
       .filter(({ role }) => /^(button|combobox|spinbutton|image|table|region)$/.test(role?.value ?? ""))

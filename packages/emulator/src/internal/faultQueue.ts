@@ -10,9 +10,8 @@ import { areHeaders, isWhole, type Settings } from "./settings.js"
 export type FaultQueue = ReturnType<typeof make>
 
 const headersOf = (fault: Fault): Headers => {
-  if ("headers" in fault) return fault.headers
-  const location = fault._tag === "Redirect" && typeof fault.to === "object" ? fault.to.location : undefined
-  return location === undefined ? {} : { Location: location }
+  if (fault._tag === "Redirect" && typeof fault.to === "object") return { Location: fault.to.location ?? "" }
+  return "headers" in fault ? fault.headers : {}
 }
 
 /** Returns why a step cannot be performed. */

@@ -57,8 +57,7 @@ const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as
 
 const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
 
-const echo = ({ bytes }: Body) =>
-  encode({ error: "invalid_request", error_description: `The body was: ${bytes.toString()}` })
+const echo = ({ text }: Body) => encode({ error: "invalid_request", error_description: `The body was: ${text}` })
 
 /** The regular response with another body and more headers. Only a 200 is changed. */
 const changed = ({ regular, request }: FaultContext, added: Fault.Headers, change: (body: Uint8Array) => Uint8Array) =>

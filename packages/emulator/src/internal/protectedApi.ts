@@ -40,7 +40,7 @@ const challenge = (status: number, error: string, reason: string) =>
 /** Whether a request without a token is a token request to a wrong path. */
 const isTokenRequest = ({ header, method, path }: Request, body: Body, { basePath }: Settings) => {
   const isForm = header("content-type").some((type) => /^application\/x-www-form-urlencoded\b/i.test(type))
-  const isGrant = isForm && /(^|&)grant_type=/.test(body.bytes.toString())
+  const isGrant = isForm && /(^|&)grant_type=/.test(body.text)
   return method === "POST" && (isGrant || path.startsWith(`${basePath}/v1/oauth`))
 }
 
@@ -56,7 +56,7 @@ const canned = ({ method, outgoing, path }: Request, { basePath, responses }: Se
 
 /** Describes the request without the token. */
 const describeRequest = ({ method, path, query = "" }: Request, body: Body, token: string, clientId: string) => {
-  const described = { method, path, query, clientId, ...(body.received > 0 && { body: body.bytes.toString() }) }
+  const described = { method, path, query, clientId, ...(body.received > 0 && { body: body.text }) }
   const text = JSON.stringify(described).replaceAll(token, "<redacted>")
   return json(JSON.parse(text.replaceAll(encodeURIComponent(token), "<redacted>")))
 }

@@ -11,9 +11,9 @@ import type { Tokens } from "./tokens.js"
 
 export type Request = Effect.Effect.Success<ReturnType<typeof current>>
 
-/** The bytes within the limit, and the number of bytes that arrived. */
+/** The text of the bytes within the limit, and the number of bytes that arrived. */
 export interface Body {
-  readonly bytes: Buffer
+  readonly text: string
   readonly received: number
 }
 
@@ -79,7 +79,7 @@ export const readBody = ({ incoming }: Request, limit: number) =>
     let received = 0
     const finish = () => {
       incoming.off("data", read).resume()
-      resume(Effect.succeed({ bytes: Buffer.concat(chunks).subarray(0, limit), received }))
+      resume(Effect.succeed({ text: Buffer.concat(chunks).subarray(0, limit).toString(), received }))
     }
     const read = (chunk: Buffer) => {
       if (received <= limit) chunks.push(chunk)

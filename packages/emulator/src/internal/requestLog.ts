@@ -103,9 +103,8 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       yield* print(entry.current)
       return yield* Effect.gen(function*() {
         const body = yield* readBody(request, maxBodyBytes)
-        const text = body.bytes.toString()
-        const methods = request.kind === "token" ? methodsIn(request, new URLSearchParams(text), settings) : []
-        update({ clientAuthentication: methods, body: Redacted.make(text), bodyBytes: body.received })
+        const methods = request.kind === "token" ? methodsIn(request, new URLSearchParams(body.text), settings) : []
+        update({ clientAuthentication: methods, body: Redacted.make(body.text), bodyBytes: body.received })
         const response = yield* respond({ request, body, settings, tokens, update })
         update({ status: Option.some(response.status) })
         return response

@@ -41,8 +41,8 @@ export const respond = (request: Request, parts: Parts) =>
     if (method === "GET" && name === "") return yield* html(parts)
     if (method === "GET" && name === "events") return yield* events(outgoing, stateOf(parts))
     if (method !== "POST" || !isAction(name)) return json(404, `There is no ${method} ${path}.`)
-    const { bytes } = yield* readBody(request, 4096)
-    return json(200, yield* Effect.flatMap(decodeBody(bytes.toString()), (body) => actions[name](parts, body)))
+    const { text } = yield* readBody(request, 4096)
+    return json(200, yield* Effect.flatMap(decodeBody(text), (body) => actions[name](parts, body)))
   }).pipe(Effect.catchAll((message) => Effect.succeed(json(400, message))))
 
 /** A connection serves one request, because faults apply to connections. */
@@ -56,12 +56,11 @@ const json = (status: number, message: string) => HttpServerResponse.unsafeJson(
  */
 const refuse = ({ header, incoming: { socket }, method }: Request) => {
   const scheme = socket instanceof TLSSocket ? "https" : "http"
-  const own = ["127.0.0.1", "[::1]", "localhost"].map((name) => new URL(`${scheme}://${name}:${socket.localPort ?? 0}`))
+  const { localPort: port = 0 } = socket
+  const own = ["127.0.0.1", "[::1]", "localhost"].map((name) => new URL(`${scheme}://${name}:${port}`).host)
   const host = header("host").join().toLowerCase()
   const only = "Only programs and pages of this machine can steer the emulator:"
-  if (!own.some((url) => url.host === host)) {
-    return json(403, `${only} the Host must be ${own.map(({ host }) => host).join(" or ")}.`)
-  }
+  if (!own.includes(host)) return json(403, `${only} the Host must be ${own.join(" or ")}.`)
   const isForeign = header("origin").some((origin) => origin !== `${scheme}://${host}`) ||
     header("sec-fetch-site").some((site) => site !== "same-origin" && site !== "none")
   if (isForeign) return json(403, `${only} the request comes from a page of another origin.`)
@@ -69,13 +68,10 @@ const refuse = ({ header, incoming: { socket }, method }: Request) => {
   return method === "POST" && !isJson ? json(415, "The Content-Type must be application/json.") : undefined
 }
 
-/** As the page sends it. Commands send what was typed. */
-const Body = Schema.Struct({ argument: Schema.optional(Schema.String), times: Schema.optional(Schema.String) })
+/** As the page sends it, with `argument` or `times`. Commands send what was typed. */
+const Body = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.String }))
 const decodeBody = (text: string) =>
-  Effect.mapError(
-    Schema.decode(Schema.parseJson(Body))(text),
-    () => `The body must be a JSON object, such as {"argument":"api/403"}.`
-  )
+  Effect.mapError(Schema.decode(Body)(text), () => `The body must be a JSON object, such as {"argument":"api/403"}.`)
 
 /** Returns what was done or what there is, or fails with what is wrong. */
 type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, string>

@@ -19,7 +19,7 @@ const grant = "client_credentials"
 export const respond = ({ body, request, settings, tokens, update }: Exchange) =>
   Effect.gen(function*() {
     yield* refuseRequest(request, body, settings)
-    const { client, scope } = yield* readForm(request, body.bytes.toString(), settings)
+    const { client, scope } = yield* readForm(request, body.text, settings)
     const { remaining, token } = yield* tokens.issue(client, scope)
     update({ token: Option.some(token) })
     return json({

@@ -3,6 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Command as Parser, CommanderError, Option } from "commander"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Record from "effect/Record"
 import { type Commands, type Given, load, type Run } from "./Command.js"
 import { exitCodes, usage } from "./Fault.js"
 import * as flags from "./flags.js"
@@ -68,10 +69,9 @@ const parse = (commands: Commands, args: ReadonlyArray<string>, columns: number)
     if (run === undefined) continue
     parser.action(() => {
       if (isGroup && parser.args.length > 0) parser.error(`error: unknown command '${parser.args[0] ?? ""}'`)
-      selected = Either.match(valuesOf(given, args, name, command.flags), {
-        onLeft: (problem) => usage(`${problem} See store-api ${name} --help.`),
-        onRight: (given) => run(given, parser.args)
-      })
+      const misplaced = [...given.keys()].find((flag) => !Object.hasOwn(command.flags, flag))
+      if (misplaced !== undefined) parser.error(`--${misplaced} is not a flag of ${name}.`)
+      selected = run(valuesOf(given, args, command.flags, (problem) => parser.error(problem)), parser.args)
     })
   }
   return Either.match(Either.try(() => root.parse(withHelp(commands, args), { from: "user" })), {
@@ -108,25 +108,21 @@ const addFlags = (parser: Parser, table: flags.Flags, given: Texts, hidden = fal
   }
 }
 
-/** The values of the flags, or what is wrong with them. */
-const valuesOf = (given: Texts, args: ReadonlyArray<string>, name: string, table: flags.Flags) => {
-  const misplaced = [...given.keys()].find((flag) => !Object.hasOwn(table, flag))
-  if (misplaced !== undefined) return Either.left(`--${misplaced} is not a flag of ${name}.`)
-  const values: Record<string, Given[string]> = {}
-  for (const [flag, { choices, many, value }] of Object.entries(table)) {
+/** The values of the flags. Fails as the parser does if one is wrong. */
+const valuesOf = (given: Texts, args: ReadonlyArray<string>, table: flags.Flags, fail: (problem: string) => never) =>
+  Record.map(table, ({ choices, many, value }, flag): Given[string] => {
     const texts = given.get(flag) ?? []
-    values[flag] = value === undefined ? texts.length > 0 : many === true ? texts : texts[0]
-    if (value !== undefined && texts.length > 1 && many !== true) return Either.left(`--${flag} is given twice.`)
+    if (value === undefined) return texts.length > 0
+    if (texts.length > 1 && many !== true) return fail(`--${flag} is given twice.`)
     // After `=`, such a text is a value.
     if (texts.some((text) => text.startsWith("--") && Object.hasOwn(table, text.slice(2)) && args.includes(text))) {
-      return Either.left(`--${flag} needs a value: --${flag} ${value ?? ""}.`)
+      return fail(`--${flag} needs a value: --${flag} ${value}.`)
     }
     if (choices !== undefined && !texts.every((text) => choices.includes(text))) {
-      return Either.left(`--${flag} must be one of ${choices.join(", ")}.`)
+      return fail(`--${flag} must be one of ${choices.join(", ")}.`)
     }
-  }
-  return Either.right(values)
-}
+    return many === true ? texts : texts[0]
+  })
 
 /** Turns the lines of commander into sentences, and leaves out the value of a flag. */
 const sentenceOf = (text: string): string =>

@@ -14,10 +14,8 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Num from "effect/Number"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
@@ -70,14 +68,12 @@ const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: 
         Effect.gen(function*() {
           const valid = yield* stored(settings)
           // After a rejection, nothing is left to replace. If the endpoint repeats the token, it is stored again.
-          if (Option.isNone(valid)) return yield* acquire(Option.none())
-          if (force || Option.isSome(replacing)) return yield* acquire(force ? valid : replacing)
+          const replaced = force ? valid : Option.zipRight(valid, replacing)
+          if (Option.isNone(valid) || Option.isSome(replaced)) return yield* acquire(replaced)
           // A new token, if this one expires soon. As in the provider, it may take half of the remaining lifetime.
           const longest = Duration.times(yield* remaining(valid.value), 0.5)
-          return yield* Effect.orElse(
-            Effect.timeout(acquire(Option.none()), longest),
-            () => Effect.succeed(valid.value)
-          )
+          const inTime = Effect.timeout(acquire(replaced), longest)
+          return yield* Effect.orElse(inTime, () => Effect.succeed(valid.value))
         })
       )
     )
@@ -92,11 +88,13 @@ const stored = (settings: Settings) => Effect.map(Effect.option(cached(settings)
  */
 const dropRejected = (settings: Settings, token: AccessToken) =>
   Effect.gen(function*() {
-    if (!Option.exists(yield* stored(settings), ({ value }) => Equal.equals(value, token.value))) return undefined
+    if (
+      !Option.exists(yield* stored(settings), ({ value }) => Redacted.value(value) === Redacted.value(token.value))
+    ) return undefined
     const { get, put } = remembered(settings, "rejections")
     const now = yield* Clock.currentTimeMillis
     // The time at which the budget is full again. A clock that was set back does not make it later.
-    const full = Option.getOrElse(Option.flatMap(yield* get, Num.parse), () => now)
+    const full = Number(Option.getOrElse(yield* get, () => "")) || now
     const next = Math.min(Math.max(full, now) + 60_000, now + 6 * 60_000)
     if (next > now + 5 * 60_000) return next - 5 * 60_000
     yield* put(String(next), next - now)

@@ -1,5 +1,4 @@
 /** Reads the settings from flags, variables and prompts, in this order. */
-import { createInterface } from "node:readline"
 import { Writable } from "node:stream"
 import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -25,17 +24,14 @@ import {
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
 
-/**
- * Reads all that a token needs. `api`: whether the command needs the API's URL, can use it, or ignores it. `asks`:
- * whether to ask for any missing setting. Otherwise, only the secret is asked for.
- */
-export const read = (
-  given: flags.Values<typeof flags.common>,
-  api: "required" | "optional" | "ignored" = "ignored",
-  asks = false
-) =>
+/** Whether a command needs the URL of the API. If it is optional, any missing setting is asked for. */
+type Api = "required" | "ignored" | "optional"
+
+/** Reads all that a token needs. Asks for the secret if it is missing. */
+export const read = (given: flags.Values<typeof flags.common>, api: Api = "ignored") =>
   Effect.gen(function*() {
     const host = yield* Host
+    const asks = api === "optional"
     const known = yield* readVariables(given, !asks)
     const findOrAsk = (setting: Setting, prompt: string, isOptional = false) => {
       const found = known.find(setting)
@@ -159,8 +155,11 @@ const ask = (prompt: string, { isOptional = false, isSecret = false }): Effect.E
 
 /** Reads a line. Standard output stays free for the result. The terminal shows what is typed, unless it is a secret. */
 const answerTo = (prompt: string, isSecret: boolean): Effect.Effect<string> =>
-  Effect.flatMap(Host, ({ process: { stderr, stdin } }) =>
-    Effect.async((resume) => {
+  Effect.gen(function*() {
+    const { stderr, stdin } = (yield* Host).process
+    // Loaded only to ask, so that the command starts sooner.
+    const { createInterface } = yield* Effect.promise(() => import("node:readline"))
+    return yield* Effect.async<string>((resume) => {
       const hidden = new Writable({ write: (_text, _encoding, done) => done() })
       const lines = createInterface({ input: stdin, output: hidden, terminal: isSecret, historySize: 0 })
       // Ctrl+C and Ctrl+D close the interface without a line.
@@ -175,4 +174,5 @@ const answerTo = (prompt: string, isSecret: boolean): Effect.Effect<string> =>
       })
       stderr.write(prompt)
       return Effect.sync(() => lines.close())
-    }))
+    })
+  })

@@ -1,5 +1,5 @@
 /** Reads the variables of the environment and a file, or of a profile alone: the user's file for one service. */
-import { dirname, isAbsolute, join } from "node:path"
+import { dirname, isAbsolute, join, parse } from "node:path"
 import { parseEnv } from "node:util"
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -90,8 +90,6 @@ const readDotenv = (file: string | undefined) =>
     return parseEnv(text)
   })
 
-const extension = ".env"
-
 /** Names that stay in the folder. */
 const isName = (name: string): boolean => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name)
 
@@ -105,7 +103,7 @@ const folder: Effect.Effect<string> = Effect.map(Host, (host) => {
 /** The file of a profile. `by`: what names it. A wrong name in a flag or an argument is a wrong command line. */
 export const fileOf = (name: string, by: string): Effect.Effect<string, Fault> =>
   isName(name)
-    ? Effect.map(folder, (folder) => join(folder, `${name}${extension}`))
+    ? Effect.map(folder, (folder) => join(folder, `${name}.env`))
     : (/^(--|The name)/.test(by) ? usage : configuration)(
       `${by} must consist of letters, digits, "-", "_" and ".", and not start with a ".".`
     )
@@ -177,8 +175,8 @@ export const assignment = (variable: string, value: string | undefined): Effect.
 export const profileNames = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const files = yield* Effect.orElseSucceed(fs.readDirectory(yield* folder), (): ReadonlyArray<string> => [])
-  return files.filter((file) => file.endsWith(extension)).map((file) => file.slice(0, -extension.length))
-    .filter(isName).sort()
+  return files.map((file) => parse(file)).filter(({ ext, name }) => ext === ".env" && isName(name))
+    .map(({ name }) => name).sort()
 })
 
 /** Other users must neither read a secret nor change the endpoint's address. Windows has neither owners nor modes. */

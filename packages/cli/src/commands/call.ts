@@ -121,17 +121,16 @@ const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =
 /** Explains a final 401 by the rejections of this run, of which there are at most two. */
 const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
   const [keptUntil] = rejections
-  const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
-  if (rejections.length === 0) {
-    return " The API says that another token would not help, because the client may not do this."
-  }
   if (keptUntil !== undefined) {
     const after = DateTime.formatIso(DateTime.unsafeMake(keptUntil))
     return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
   }
-  return rejections.length === 1
-    ? " A body from standard input can be sent only once, so the next run acquires another token."
-    : ` A new token was rejected too: check that ${addresses} belong to the same environment.`
+  const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
+  return [
+    " The API says that another token would not help, because the client may not do this.",
+    " A body from standard input can be sent only once, so the next run acquires another token.",
+    ` A new token was rejected too: check that ${addresses} belong to the same environment.`
+  ][rejections.length] ?? ""
 }
 
 const head = (response: HttpClientResponse.HttpClientResponse): string => {

@@ -20,7 +20,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
     if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
-    const settings = yield* Effect.tap(read(given, "optional", true), checkSettings)
+    const settings = yield* Effect.tap(read(given, "optional"), checkSettings)
     const { apiUrl, authUrl, cacheDir, client: { clientId, clientSecret }, origins } = settings
     const values = {
       ...{ authUrl, apiUrl, clientId, clientSecret: Redacted.value(clientSecret) },

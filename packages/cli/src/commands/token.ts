@@ -37,17 +37,17 @@ const longestLeeway = Duration.seconds(30)
 
 /** The only place where a token is printed. */
 const textOf = ({ format }: Given, token: AccessToken, now: number): string => {
+  const { scope, tokenType } = token
   const value = Redacted.value(token.value)
-  if (format === "header") return `Authorization: ${token.tokenType} ${value}`
+  if (format === "header") return `Authorization: ${tokenType} ${value}`
   if (format !== "json") return value
-  return JSON.stringify({
-    access_token: value,
-    token_type: token.tokenType,
-    expires_at: DateTime.formatIso(token.expiresAt),
-    expires_in: Math.max(0, Math.floor((token.expiresAt.epochMillis - now) / 1000)),
-    scope: token.scope
-  })
+  return JSON.stringify({ access_token: value, token_type: tokenType, ...expiryOf(token, now), scope })
 }
+
+const expiryOf = ({ expiresAt }: AccessToken, now: number) => ({
+  expires_at: DateTime.formatIso(expiresAt),
+  expires_in: Math.max(0, Math.floor((expiresAt.epochMillis - now) / 1000))
+})
 
 /** Loads the provider and its HTTP client only if they may be needed, because other programs wait for a token. */
 const acquire = (...args: Parameters<typeof acquireToken>) =>
@@ -89,20 +89,19 @@ export const status = (given: flags.Values<typeof flags.check>) =>
     const found = yield* readWithCache(given)
     const { folder, profile } = found
     const token = Option.getOrUndefined(yield* tokens.cached(found))
-    const now = yield* Clock.currentTimeMillis
-    const left = token === undefined ? 0 : token.expiresAt.epochMillis - now
+    const times = token && {
+      acquired_at: DateTime.formatIso(token.acquiredAt),
+      ...expiryOf(token, yield* Clock.currentTimeMillis)
+    }
     if (given.json) {
-      const times = token === undefined ? {} : {
-        acquired_at: DateTime.formatIso(token.acquiredAt),
-        expires_at: DateTime.formatIso(token.expiresAt),
-        expires_in: Math.floor(left / 1000)
-      }
       yield* output.line(JSON.stringify({ profile, folder, cached: token !== undefined, ...times }))
     } else {
       if (profile !== undefined) yield* output.line(`profile  ${profile}`)
       yield* output.line(`folder   ${folder}`)
-      const until = token && DateTime.formatIso(token.expiresAt).slice(0, 19)
-      if (until !== undefined) yield* output.line(`token    valid for ${output.inWords(left)}, until ${until}Z`)
+      if (times !== undefined) {
+        const left = output.inWords(times.expires_in * 1000)
+        yield* output.line(`token    valid for ${left}, until ${times.expires_at.slice(0, 19)}Z`)
+      }
     }
     if (token === undefined) return yield* unavailable(none)
   })

@@ -47,9 +47,10 @@ export const make = (
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
     issue: ({ clientId }: Client, scope: string) =>
       Effect.map(DateTime.now, (now) => {
-        const last = Arr.findLast(issued.values(), (token) => token.clientId === clientId && token.scope === scope)
-        const repeated = Option.filter(last, (token) => repeatToken && isValid(token, now))
-        const token = Option.getOrElse(repeated, () => add(clientId, scope, now))
+        const isLast = (token: IssuedToken) => token.clientId === clientId && token.scope === scope
+        const last = repeatToken ? Arr.findLast(issued.values(), isLast) : Option.none()
+        const token = Option.getOrElse(Option.filter(last, (token) => isValid(token, now)), () =>
+          add(clientId, scope, now))
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }).pipe(Effect.tap(changed)),
     /** Returns a token, also one that is not valid. */

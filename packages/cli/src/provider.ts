@@ -14,6 +14,7 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -88,9 +89,7 @@ const stored = (settings: Settings) => Effect.map(Effect.option(cached(settings)
  */
 const dropRejected = (settings: Settings, token: AccessToken) =>
   Effect.gen(function*() {
-    if (
-      !Option.exists(yield* stored(settings), ({ value }) => Redacted.value(value) === Redacted.value(token.value))
-    ) return undefined
+    if (!Option.exists(yield* stored(settings), ({ value }) => Equal.equals(value, token.value))) return undefined
     const { get, put } = remembered(settings, "rejections")
     const now = yield* Clock.currentTimeMillis
     // The time at which the budget is full again. A clock that was set back does not make it later.

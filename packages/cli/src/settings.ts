@@ -33,14 +33,14 @@ export const read = (given: flags.Values<typeof flags.common>, api: Api = "ignor
     const host = yield* Host
     const asks = api === "optional"
     const known = yield* readVariables(given, !asks)
-    const findOrAsk = (setting: Setting, prompt: string, isOptional = false) => {
-      const found = known.find(setting)
-      if (found !== undefined || !asks || !isAttended(host)) return Effect.succeed(found)
-      return Effect.map(ask(`${prompt}: `, { isOptional }), (value): Found | undefined =>
-        value === ""
-          ? undefined
-          : { name: `--${sources[setting].flag}`, value, origin: "the prompt", isImplicit: false })
-    }
+    const findOrAsk = (setting: Setting, prompt: string, isOptional = false) =>
+      Effect.gen(function*() {
+        const found = known.find(setting)
+        if (found !== undefined || !asks || !isAttended(host)) return found
+        const value = yield* ask(`${prompt}: `, { isOptional })
+        const name = `--${sources[setting].flag}`
+        return value === "" ? undefined : { name, value, origin: "the prompt", isImplicit: false }
+      })
     const authUrl = yield* findOrAsk("authUrl", "URL of the token service")
     const apiUrl = yield* findOrAsk("apiUrl", "URL of the API (optional)", true)
     const clientId = yield* findOrAsk("clientId", "Client id")

@@ -151,12 +151,14 @@ describe("store-api call exits", () => {
     ["api/401-once", "call /", 0, ""],
     ["api/redirect-307", "call /", 1, "307 Temporary Redirect to http://127.0.0.1:"],
     ["api/redirect-307", "call / -f", 7, "Set STORE_API_URL to the API itself, because the token follows no redirect."],
+    ["api/401-once", "call / -d @order.json", 0, ""],
     ["api/401-once", "call / -d -", 1, "A body from standard input can be sent only once, so the next run"],
     ["api/401-always", "call /", 1, "new token was rejected too: check that STORE_API_URL and STORE_API_AUTH_URL"],
     ["api/missing-scope", "call /", 1, "another token would not help, because the client may not do this."],
     ["api/401-always", "call / -H Authorization:own", 1, "HTTP 401 Unauthorized.\n"]
   ])("after %s, %s with code %i, and says why: %s", function*([name, line, code, sentence]) {
     const { user } = yield* startedWith({}, own[name] ?? Scenario.get(name as Scenario.Name))
+    writeFileSync(join(user.cwd, "order.json"), "{}")
     const outcome = yield* run(user, line.split(" "))
     assert.strictEqual(outcome.code, code)
     assert.include(outcome.stderr, sentence)

@@ -228,7 +228,7 @@ const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
   "a cooldown follows a renewal that fails, while the cached token is used": [
     [0, "token 1", 1],
     plays(Fault.body("{}", forever)),
-    ...cached([385, 2], [385.5, 2], [386.5, 3], [387.5, 3], [399, 4])
+    ...cached([381, 2], [381.5, 2], [382.2, 3], [384.3, 4], [388.4, 5], [394, 5])
   ],
   "a renewal that brings the same token is not repeated until less of it is left": [
     [0, "token 1", 1],

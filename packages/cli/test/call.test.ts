@@ -96,7 +96,7 @@ describe("store-api call", () => {
 
   test.live.each<[what: string, type: string, body: string | Buffer, screen: string, code?: number]>([
     ["JSON is indented without a change of its values", "application/problem+json", object, indented.join("\r\n")],
-    ["JSON of 20 MB is not indented", "application/json", long, `${long}\r\n`],
+    ["JSON of 20 MB is indented", "application/json", long, `[\r\n  ${long.slice(1, -1)}\r\n]\r\n`],
     ["the last line is ended", "text/plain", "plain", "plain\r\n"],
     ["controls are shown", "", "\u001b]0;t\u0007\r\n\u009b2J\u202e", "^[]0;t^G\r\n<U+009b>2J<U+202e>\r\n"],
     ["so they are in JSON", "application/json", "[\"\u001b[2J\u202e\"]", "[\"^[[2J<U+202e>\"]\r\n"],
@@ -120,7 +120,9 @@ describe("store-api call", () => {
     const part = (query: string) => prints(user, `call / --query ${query}`)
     deepStrictEqual(yield* Effect.forEach(["text", "items[1]", "none"], part), ["a, {\"b\"}: [c]\n", "2\n", "null\n"])
     deepStrictEqual((yield* run(user, ["call", "/404", "--query", "text"])).stdout, object)
-    yield* refuses(user, "call / --query items[", 2, "--query must be a JMESPath expression, such as items[0].id.")
+    for (const query of ["items[", "none(@)", "abs()"]) {
+      yield* refuses(user, `call / --query ${query}`, 2, "--query must be a JMESPath expression, such as items[0].id.")
+    }
     yield* refuses(user, "call / --query abs(text)", 8, "The body is not JSON, or not of the types that --query needs.")
     yield* refuses(user, "call / -o .", 8, "Cannot write ., the file of --output.")
   })

@@ -13,10 +13,10 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Option from "effect/Option"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import { search } from "jmespath"
+import { parse, stringify } from "lossless-json"
 import { configuration, type Fault, httpError, noResponse, status, systemCode, unwritable, usage } from "../Fault.js"
 import { type call, timeOf, type Values } from "../flags.js"
 import { Host } from "../Host.js"
@@ -167,7 +167,8 @@ const checkQuery = ({ query = "@" }: Given) =>
   Effect.catchAll(
     Effect.try({ try: () => void search(null, query), catch: (error) => error }),
     (error) =>
-      error instanceof Error && /^(lexer|parser)error$/i.test(error.name)
+      // Only an argument of another type depends on the body.
+      error instanceof Error && !error.message.startsWith("TypeError")
         ? usage("--query must be a JMESPath expression, such as items[0].id.")
         : Effect.void
   )
@@ -194,20 +195,9 @@ const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string)
     yield* Stream.run(response.stream, sink)
   })
 
-/** Indents JSON. Leaves a text alone that is not JSON, or that is so long that a regular expression throws. */
-const indented = (text: string): string => Option.getOrElse(Option.liftThrowable(inLines)(text), () => text.trimEnd())
-
-/** Changes only white space, because `JSON.stringify` would round large numbers. */
-const inLines = (text: string): string => {
-  JSON.parse(text)
-  let line = "\n"
-  return text.replace(/"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|\s+/g, (token) => {
-    if (token === "{" || token === "[") return token + (line += "  ")
-    if (token === "}" || token === "]") return (line = line.slice(0, -2)) + token
-    if (token === "," || token === ":") return token + (token === "," ? line : " ")
-    return token.startsWith("\"") ? token : token.replace(/\s/g, "")
-  })
-}
+/** Indents JSON without a change of its numbers, which `JSON.stringify` would round. Leaves any other text alone. */
+const indented = (text: string): string =>
+  Either.getOrElse(Either.try(() => stringify(parse(text), undefined, 2) ?? text), () => text.trimEnd())
 
 const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
   const code = systemCode(error.cause)

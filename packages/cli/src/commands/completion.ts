@@ -1,5 +1,6 @@
 /** `store-api completion`: scripts that ask this program for the words that may come next. */
 import * as Effect from "effect/Effect"
+import type { Commands } from "../Command.js"
 import { usage } from "../Fault.js"
 import * as flags from "../flags.js"
 import * as output from "../output.js"
@@ -37,10 +38,7 @@ export const script = (shell: string) =>
     : output.write("stdout", scripts[shell])
 
 /** Prints the words that may replace the last one, each with a tab and its meaning. In bash, a "=" is a word. */
-export const complete = (
-  commands: Readonly<Record<string, { readonly text: string; readonly flags: flags.Flags }>>,
-  words: ReadonlyArray<string>
-) =>
+export const complete = (commands: Commands, words: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const [prefix = ""] = /^--[\w-]+=/.exec(words.at(-1) ?? "") ?? []
     const before = [...words.slice(0, -1), prefix.slice(0, -1)].filter((word) => word !== "=" && word !== "")

@@ -49,27 +49,18 @@ export const commands: Commands = {
     examples: ["profile add books", "call /orders --profile books"]
   },
   "profile add": command(flags.profileAdd, {
-    text: "Save the settings under a name",
-    args: "<name>",
-    more: "Reads flags, the environment and .env, asks for what is missing, and verifies all by requesting a token.",
-    examples: [
-      "profile add books --auth-url https://auth.example --client-id me",
-      "profile add books --dotenv books.env --force"
-    ],
-    run: (given, name) => load(() => import("./commands/profile.js"), ({ add }) => add(given, name))
-  }),
-  "profile use": command(flags.none, {
-    text: "Make a profile the default",
-    args: "<name>",
-    more: "It applies if no flag, variable or .env gives a setting. The first profile that you save is the default.",
-    examples: ["profile use books", "profile use books && store-api call /orders"],
-    run: (_, name) => load(() => import("./commands/profile.js"), ({ use }) => use(name))
+    text: "Save the settings under a name; default: default",
+    args: "[name]",
+    more: "Asks for what flags, environment and .env leave open, and verifies all by requesting a token. " +
+      "The profile `default` applies if none of these gives a setting.",
+    examples: ["profile add --auth-url https://auth.example --client-id me", "profile add books --dotenv books.env"],
+    run: (given, _, [name]) => load(() => import("./commands/profile.js"), ({ add }) => add(given, name))
   }),
   "profile show": command(flags.none, {
     text: "Show a profile without its secret",
     args: "[name]",
     examples: ["profile show", "profile show books"],
-    run: (_, name) => load(() => import("./commands/profile.js"), ({ show }) => show(name))
+    run: (_, __, [name]) => load(() => import("./commands/profile.js"), ({ show }) => show(name))
   }),
   "profile list": command(flags.none, {
     text: "List the saved profiles",

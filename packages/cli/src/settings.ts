@@ -13,8 +13,8 @@ import { configuration, type Fault, fromLibrary, listed, usage } from "./Fault.j
 import type * as flags from "./flags.js"
 import { Host, isAttended } from "./Host.js"
 import {
-  defaultName,
   type Found,
+  hasDefault,
   read as readVariables,
   service,
   type Setting,
@@ -49,7 +49,7 @@ export const read = (given: flags.Values<typeof flags.common>, api: Api = "ignor
     const found = { authUrl, clientId, apiUrl, clientSecret: secret, cacheDir }
     if (!authUrl || !clientId || !secret || (api === "required" && !apiUrl)) {
       const missing = service.filter((one) => found[one] === undefined && (one !== "apiUrl" || api === "required"))
-      return yield* isMissing(missing, known, asks, yield* defaultName)
+      return yield* isMissing(missing, known, asks, yield* hasDefault)
     }
     const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
@@ -92,12 +92,17 @@ const originsOf = (found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefin
   }).join("; ")
 }
 
-const isMissing = (missing: ReadonlyArray<Setting>, { place, profile }: Variables, asks: boolean, unused?: string) => {
+const isMissing = (
+  missing: ReadonlyArray<Setting>,
+  { place, profile }: Variables,
+  asks: boolean,
+  hasDefault: boolean
+) => {
   const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
   const flags = listed(missing.map((setting) => `--${sources[setting].flag}`))
-  const [add, hint] = profile !== undefined || asks ? ["", ""] : unused === undefined
-    ? ["with store-api profile add NAME, ", " To try without a service, run store-api emulator."]
-    : ["", ` The default profile is not used beside other settings. To select it, use --profile ${unused}.`]
+  const [add, hint] = profile !== undefined || asks ? ["", ""] : hasDefault
+    ? ["", " The default profile is not used beside other settings. To select it, use --profile default."]
+    : ["with store-api profile add, ", " To try without a service, run store-api emulator."]
   const names = listed(missing.map((setting) => sources[setting].variable))
   return configuration(`${names} ${verb} not set. Set ${them} ${add}${place}, or use ${flags}.${hint}`)
 }

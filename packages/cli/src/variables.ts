@@ -33,8 +33,8 @@ export interface Found {
 
 export type Variables = Effect.Effect.Success<ReturnType<typeof read>>
 
-/** Finds settings in flags and variables, or in flags and a profile. `hasDefault`: whether that may be the default. */
-export const read = (given: flags.Values<typeof flags.common>, hasDefault: boolean) =>
+/** Finds settings in flags and variables, or in flags and a profile. `mayDefault`: whether that may be the default. */
+export const read = (given: flags.Values<typeof flags.common>, mayDefault: boolean) =>
   Effect.gen(function*() {
     const { process } = yield* Host
     const chosen = given.profile ?? process.env["STORE_API_PROFILE"]
@@ -52,7 +52,7 @@ export const read = (given: flags.Values<typeof flags.common>, hasDefault: boole
     const find = (setting: Setting) => inFlags(setting) ?? inEnvironment(setting) ?? inFile(setting)
     // A setting of a service excludes the default profile.
     const isGiven = given.dotenv !== undefined || service.some((setting) => find(setting) !== undefined)
-    const profile = chosen ?? (isGiven || !hasDefault ? undefined : yield* defaultName)
+    const profile = chosen ?? (mayDefault && !isGiven && (yield* hasDefault) ? defaultProfile : undefined)
     // Where to set a variable that is missing.
     if (profile === undefined) return { profile, find, place: "in the environment or in .env" }
     const { path, values } = yield* readProfile(profile, chosen === undefined ? "The default profile" : by)
@@ -131,20 +131,6 @@ export const isUnknown = (name: string) =>
     return configuration(`There is no profile ${name}. ${hint}`)
   })
 
-/** The file with the name of the default profile. */
-const defaultFile = Effect.map(folder, (folder) => join(folder, "default"))
-
-/** The name of the profile that applies if no setting is given. */
-export const defaultName = Effect.gen(function*() {
-  const fs = yield* FileSystem.FileSystem
-  const name = yield* Effect.orElseSucceed(fs.readFileString(yield* defaultFile), () => "")
-  return name.trim() || undefined
-})
-
-/** `undefined` leaves no default profile. */
-export const setDefault = (name: string | undefined) =>
-  Effect.flatMap(defaultFile, (path) => name === undefined ? Effect.ignore(remove(path)) : write(path, `${name}\n`))
-
 const remove = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.remove(path, { force: true }))
 
 /** Writes a file that only this user can read. It is created with its mode, and renamed when it is complete. */
@@ -178,6 +164,11 @@ export const profileNames = Effect.gen(function*() {
   return files.map((file) => parse(file)).filter(({ ext, name }) => ext === ".env" && isName(name))
     .map(({ name }) => name).sort()
 })
+
+/** The profile that applies if no setting of a service is given. */
+export const defaultProfile = "default"
+
+export const hasDefault = Effect.map(profileNames, (names) => names.includes(defaultProfile))
 
 /** Other users must neither read a secret nor change the endpoint's address. Windows has neither owners nor modes. */
 const whyNotPrivate = ({ mode, uid }: FileSystem.File.Info, hasSecret: boolean): string | undefined => {

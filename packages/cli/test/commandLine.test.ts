@@ -58,7 +58,7 @@ describe("a line that cannot be used", () => {
 })
 
 const commands = [
-  ...["token", "call", "check", "run", "status", "logout", "profile", "profile add", "profile use", "profile show"],
+  ...["token", "call", "check", "run", "status", "logout", "profile", "profile add", "profile show"],
   ...["profile list", "profile remove", "emulator", "completion"]
 ]
 
@@ -107,8 +107,8 @@ describe("help", () => {
 /** `shells.slow.test.ts` drives the scripts in each shell. */
 describe("completion", () => {
   const offered: ReadonlyArray<readonly [words: ReadonlyArray<string>, offers: ReadonlyArray<string>]> = [
-    [["profile", ""], ["add", "use", "show", "list", "remove"]],
-    [["help", "profile", ""], ["add", "use", "show", "list", "remove"]],
+    [["profile", ""], ["add", "show", "list", "remove"]],
+    [["help", "profile", ""], ["add", "show", "list", "remove"]],
     [["token", "--profile", ""], ["books"]],
     [["token", "--profile", "=", "b"], ["books"]],
     [["token", "--profile=b"], ["--profile=books"]],

@@ -143,7 +143,7 @@ describe("settings", () => {
       "call /orders",
       3,
       "STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
-        "them with store-api profile add NAME, in the environment or in .env, or use --auth-url, --client-id, --api-url " +
+        "them with store-api profile add, in the environment or in .env, or use --auth-url, --client-id, --api-url " +
         "and --secret-file. To try without a service, run store-api emulator."
     )
   })
@@ -258,15 +258,13 @@ describe("a profile", () => {
   })
 
   test.live("has a name that leads nowhere else", function*() {
-    const { folder, user } = yield* started
+    const { user } = yield* started
     const sentence = "must consist of letters, digits, \"-\", \"_\" and \".\", and not start with a \".\"."
     const absolute = join(user.cwd, "secret")
     for (const name of ["", "..", ".hidden", "../blue", "a/b", "a\\b", absolute, "caf\u00e9", "a\nb"]) {
       yield* refuses(withEnv(user, { STORE_API_PROFILE: name }), "token", 3, `STORE_API_PROFILE ${sentence}`)
     }
     for (const name of ["", "../blue"]) yield* refuses(user, ["token", "--profile", name], 2, `--profile ${sentence}`)
-    Fs.writeFileSync(join(folder, "default"), "../blue")
-    yield* refuses(user, "token", 3, `The default profile ${sentence}`)
     const both = "Use either --dotenv or --profile: a profile has its own file."
     yield* refuses(user, "token --profile blue --dotenv .env", 2, both)
   })
@@ -279,10 +277,10 @@ describe("store-api profile", () => {
     const emulator = yield* Emulator.make({ clients: [{ clientId: "me", clientSecret: Redacted.make(secret) }] })
     const owner = { ...user, secrets: Effect.succeed([secret]) }
     const saved =
-      /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input\. The service issued a token\. It is the default\.\n$/
+      /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input\. The service issued a token\.\n$/
     const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
     yield* refuses(owner, line, 0, saved, `${secret}\n`)
-    yield* prints(owner, "token")
+    yield* prints(owner, "token --profile mine")
     assert.lengthOf(yield* emulator.requests, 1)
     assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\nmine\n")
     Fs.writeFileSync(join(folder, "mine.env.part"), secret)
@@ -316,27 +314,31 @@ describe("store-api profile", () => {
     yield* refuses(user, "profile add mine", 3, sentence)
   })
 
-  test.live("use sets the default, for where no setting is given; show prints all but the secret", function*() {
+  test.live("default applies where no setting is given; show prints all but the secret", function*() {
     const { blue, green, user, write } = yield* started
-    yield* refuses(user, "profile show", 2, /profile\. Run store-api profile use NAME, or profile add NAME\.\n$/)
-    yield* refuses(user, "profile use red", 3, "There is no profile red. Known: blue and green.")
-    yield* refuses(user, "profile use blue", 0, "The profile blue is now the default.")
-    const shown = /^profile {2}blue \(default\)\nfile {5}\/.*blue\.env\n/
+    yield* refuses(user, "profile show", 3, "There is no profile default. Known: blue and green.")
+    yield* refuses(
+      having(user, blue.lines),
+      "profile add",
+      0,
+      /The profile default is saved in .*default\.env: all from /
+    )
     const lines = [...blue.lines.slice(0, 3), "STORE_API_CLIENT_SECRET=(not shown)"].sort()
-    for (const line of ["profile show", "profile show blue"]) {
+    for (const line of ["profile show", "profile show default"]) {
       const text = yield* prints(user, line)
-      assert.match(text, shown)
-      deepStrictEqual(text.trimEnd().split("\n").slice(2), lines)
+      assert.match(text, /^profile {2}default\nfile {5}\/.*default\.env\n/)
+      deepStrictEqual(text.trimEnd().split("\n").slice(2).filter((line) => !line.includes("FOLDER")), lines)
     }
-    assert.notInclude(yield* prints(user, "profile show green"), "default")
     assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
     assert.strictEqual(clientOf(yield* prints(having(user, green.lines), "call /orders")), "green")
     write(".env", green.lines)
     assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
     write(".env", "")
     const flags = ["--client-id blue", `--auth-url ${green.url}`, "--api-url http://127.0.0.1:9", "--dotenv .env"]
-    for (const flag of flags) yield* refuses(user, `call / ${flag}`, 3, / profile is not used .* --profile blue\.\n$/)
-    yield* run(user, ["profile", "remove", "blue"])
+    for (const flag of flags) {
+      yield* refuses(user, `call / ${flag}`, 3, / profile is not used .* --profile default\.\n$/)
+    }
+    yield* run(user, ["profile", "remove", "default"])
     yield* refuses(user, "call /orders", 3, /STORE_API_AUTH_URL, .* are not set/)
   })
 
@@ -352,13 +354,13 @@ describe("store-api profile", () => {
     assert.strictEqual(Fs.statSync(file).mode & 0o777, 0o600)
     assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "green")
     deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 2)
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "default", "green.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env"])
     // A file that cannot replace the other leaves no copy of the secret.
     const nest = join(folder, "nest.env")
     Fs.mkdirSync(join(nest, "egg"), { recursive: true })
     yield* refuses(owner, "profile add nest --force", 3, `Cannot write ${nest}.`)
     yield* refuses(owner, "profile remove nest", 3, `Cannot remove ${nest}.`)
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "default", "green.env", "nest.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
   })
 
   test.live("add saves the folder of the cache, and no URL that cannot be used", function*() {
@@ -372,7 +374,7 @@ describe("store-api profile", () => {
       const [flag = ""] = given.split(" ")
       yield* refuses(owner, `profile add wrong ${given}`, 3, new RegExp(`^store-api: ${flag} (must|is) .*\\n$`))
     }
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "default", "green.env", "mine.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "mine.env"])
   })
 })
 

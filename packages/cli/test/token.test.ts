@@ -109,7 +109,7 @@ describe("the prompt for the secret", () => {
   test.live("is not shown where no terminal is, nor on a terminal when CI is set", function*() {
     const { user } = yield* startedWithoutSecret
     const sentence =
-      "STORE_API_CLIENT_SECRET is not set. Set it with store-api profile add NAME, in the environment or in " +
+      "STORE_API_CLIENT_SECRET is not set. Set it with store-api profile add, in the environment or in " +
       ".env, or use --secret-file. To try without a service, run store-api emulator."
     yield* refuses(user, "token", 3, sentence)
     const { code, screen } = yield* onTerminal(withEnv(user, { CI: "true" }), ["status"], { columns: 300 })

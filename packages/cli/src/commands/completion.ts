@@ -57,7 +57,7 @@ export const complete = (commands: Commands, words: ReadonlyArray<string>) =>
       return yield* print([["--help", "Print the help of the command"], ...rows])
     }
     if (path === "completion") return yield* print(Object.keys(scripts).map((shell) => [shell]))
-    if (/^profile (remove|show|use)$/.test(path)) return yield* print(yield* profileRows)
+    if (/^profile (remove|show)$/.test(path)) return yield* print(yield* profileRows)
     if (path === "emulator fail") return yield* print(yield* valuesOf({ value: "SCENARIO", text: "" }))
     const start = `${path.replace(/^help\b/, "")} `.trimStart()
     const rows = Object.entries(commands).filter(([name]) => name.startsWith(start))

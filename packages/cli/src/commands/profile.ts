@@ -12,7 +12,7 @@ import { acquireToken } from "../provider.js"
 import { read } from "../settings.js"
 import * as variables from "../variables.js"
 
-export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) =>
+export const add = (given: flags.Values<typeof flags.profileAdd>, name = variables.defaultProfile) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const { pathOf } = yield* Host
@@ -27,40 +27,26 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
       // The profile is used in other folders too.
       cacheDir: cacheDir && resolve(pathOf(cacheDir))
     }
-    const lines = yield* Effect.forEach(Object.entries(values), ([option, value]) =>
-      variables.assignment(variables.sources[option as keyof typeof values].variable, value))
+    const lines = yield* Effect.forEach(
+      Object.entries(values),
+      ([option, value]) => variables.assignment(variables.sources[option as keyof typeof values].variable, value)
+    )
     if (!given["no-verify"]) {
       // The token is cached for the next command.
       yield* Effect.mapError(
         acquireToken(settings, { "force-refresh": true, "no-cache": false }),
-        ({ code, message }) =>
-          new Fault({ code, message: `${message} Nothing is saved, unless you add --no-verify.` })
+        ({ code, message }) => new Fault({ code, message: `${message} Nothing is saved, unless you add --no-verify.` })
       )
     }
     yield* variables.write(path, lines.join(""))
-    const isFirst = (yield* variables.defaultName) === undefined
-    if (isFirst) yield* variables.setDefault(name)
-    const more = [given["no-verify"] ? "" : " The service issued a token.", isFirst ? " It is the default." : ""]
-    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${more.join("")}`)
+    const verified = given["no-verify"] ? "" : " The service issued a token."
+    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${verified}`)
   })
 
-export const use = (name: string) =>
+export const show = (name = variables.defaultProfile) =>
   Effect.gen(function*() {
-    yield* variables.readProfile(name, "The name")
-    yield* variables.setDefault(name)
-    yield* output.note(`The profile ${name} is now the default.`)
-  })
-
-/** An empty `name` means the default profile. */
-export const show = (name: string) =>
-  Effect.gen(function*() {
-    const byDefault = yield* variables.defaultName
-    const shown = name === "" ? byDefault : name
-    if (shown === undefined) {
-      return yield* usage("There is no default profile. Run store-api profile use NAME, or profile add NAME.")
-    }
-    const { path, values } = yield* variables.readProfile(shown, "The name")
-    yield* output.line(`profile  ${shown}${shown === byDefault ? " (default)" : ""}\nfile     ${path}`)
+    const { path, values } = yield* variables.readProfile(name, "The name")
+    yield* output.line(`profile  ${name}\nfile     ${path}`)
     for (const [variable, value = ""] of Object.entries(values)) {
       const isSecret = variable === variables.sources.clientSecret.variable
       yield* output.line(output.visible(`${variable}=${isSecret ? "(not shown)" : value}`))
@@ -82,6 +68,5 @@ export const remove = (name: string) =>
       fs.remove(path),
       (error) => variables.isNotFound(error) ? variables.isUnknown(name) : configuration(`Cannot remove ${path}.`)
     )
-    if ((yield* variables.defaultName) === name) yield* variables.setDefault(undefined)
     yield* output.note(`The profile ${name} is removed.`)
   })

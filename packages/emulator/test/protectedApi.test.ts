@@ -27,6 +27,15 @@ describe("the API, with a valid token", () => {
     })
   })
 
+  test.live("describes the request completely, whatever the token is", function*() {
+    const { tokens } = yield* withToken()
+    const value = "clientId"
+    const given = (yield* tokens).map((token) => ({ ...token, value: Redacted.make(value) }))
+    const { url } = yield* Emulator.make({ tokens: given })
+    const described = { method: "GET", path: "/orders", query: "", clientId: "demo-client" }
+    deepStrictEqual(json(yield* callApi(url, value)), described)
+  })
+
   test.live("omits the body if the request has none, and for HEAD", function*() {
     const { url, token } = yield* withToken({ basePath: "/store" })
     const described = { method: "GET", path: "/store/orders", query: "", clientId: "demo-client" }

@@ -56,7 +56,7 @@ const canned = ({ method, outgoing, path }: Request, { basePath, responses }: Se
 
 /** Describes the request without the token. */
 const describeRequest = ({ method, path, query = "" }: Request, body: Body, token: string, clientId: string) => {
-  const described = { method, path, query, clientId, ...(body.received > 0 && { body: body.text }) }
-  const text = JSON.stringify(described).replaceAll(token, "<redacted>")
-  return json(JSON.parse(text.replaceAll(encodeURIComponent(token), "<redacted>")))
+  const hide = (text: string) =>
+    text.replaceAll(token, "<redacted>").replaceAll(encodeURIComponent(token), "<redacted>")
+  return json({ method, path: hide(path), query: hide(query), clientId, body: hide(body.text) || undefined })
 }

@@ -82,12 +82,18 @@ const refusals: Readonly<
     "with an ampersand at its end": [{ body: `${demoBody}&` }],
     "with credentials of the scheme Basic": [authorized("Basic"), "body"],
     "with credentials of the scheme basic": [authorized("basic"), "body"],
+    "with credentials in the header only": [demoBasic, "once: in the body."],
     "with an additional field, to a lenient endpoint": [{ body: `scope=&${reordered}` }, undefined, lenient],
     "with a repeated field, to a lenient endpoint": [{ body: `${reordered}&client_id=demo` }, undefined, lenient],
     "with credentials in header and form": [{ ...demoBasic, body: demoPost }, "once", postOrBasic],
     "with a header and a client id in the form": [{ ...demoBasic, body: `${grant}&client_id=demo` }, "once", basic],
     "with two headers": [twoHeaders, "once", basic],
     "with a repeated field, to an endpoint of client_secret_post": [{ body: `${demoPost}&${grant}` }, "repeated", post],
+    "with a question mark at its start, to an endpoint of client_secret_post": [
+      { body: `?${demoPost}` },
+      "grant_type",
+      post
+    ],
     "without a grant, to an endpoint of client_secret_basic": [{ ...demoBasic, body: "" }, "grant_type", basic]
   },
   "400 unsupported_grant_type": {

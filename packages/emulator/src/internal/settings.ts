@@ -68,5 +68,5 @@ export const resolve = (options: Options) =>
       yield* check(`responses[${index}].status`, isWhole(status, 200, 999), "must be a whole number from 200 to 999")
     }
     const used = { clients, host, lenient, methods, port, repeatToken, responses, steering, tls, tokenLife, tokens }
-    return { ...used, basePath, tokenPath: `${basePath}${tokenPath}`, header: { name, prefix } }
+    return { ...used, basePath, isRaw, tokenPath: `${basePath}${tokenPath}`, header: { name, prefix } }
   })

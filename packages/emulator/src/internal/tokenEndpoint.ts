@@ -46,13 +46,11 @@ const refuseRequest = ({ header, method, query }: Request, { received }: Body, {
   return Effect.void
 }
 
-const isRaw = ({ methods }: Settings) => methods.includes("specification")
-
 /** Returns where a token request has credentials, accepted or not. */
-export const methodsIn = ({ header }: Request, form: URLSearchParams, settings: Settings) => [
+export const methodsIn = ({ header }: Request, form: URLSearchParams, { isRaw }: Settings) => [
   ...header("authorization").filter((value) => /^basic\b/i.test(value)).map(() => "client_secret_basic" as const),
   ...(form.has("client_id") || form.has("client_secret")
-    ? [isRaw(settings) ? "specification" as const : "client_secret_post" as const]
+    ? [isRaw ? "specification" as const : "client_secret_post" as const]
     : [])
 ]
 
@@ -70,9 +68,9 @@ const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
 
 /** RFC 6749 section 2.3.1: the form is decoded, and so are id and secret in a header. */
 const readForm = (request: Request, sent: string, settings: Settings) => {
-  const { clients, methods } = settings
-  const isSpecified = isRaw(settings)
-  const form = isSpecified ? rawForm(sent) : new URLSearchParams(sent)
+  const { clients, isRaw, methods } = settings
+  // Without the ampersand, `URLSearchParams` would remove a question mark at the start.
+  const form = isRaw ? rawForm(sent) : new URLSearchParams(`&${sent}`)
   const [method, ...more] = methodsIn(request, form, settings)
   const [grantType, ...inBody] = fields.map((name) => form.get(name))
   const [id, secret] = method === "client_secret_basic" ? readBasic(request.header("authorization")) : inBody
@@ -84,10 +82,10 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
     : undefined
   const invalidClient = (reason: string) => refuse(401, reason, "invalid_client", challenge)
 
-  if (more.length > 0) {
-    return invalidRequest(`The credentials must be sent once: in ${isSpecified ? "" : "the header or "}the body.`)
+  if (more.length > 0 || isRaw && method === "client_secret_basic") {
+    return invalidRequest(`The credentials must be sent once: in ${isRaw ? "" : "the header or "}the body.`)
   }
-  if (client === undefined && isSpecified && isEncoded(sent, clients)) {
+  if (client === undefined && isRaw && isEncoded(sent, clients)) {
     return invalidClient("The values are encoded; the specification sends them raw, without encoding.")
   }
   if (grantType && grantType !== grant) return refuse(400, `The only grant_type is ${grant}.`, "unsupported_grant_type")
@@ -96,7 +94,7 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
   if (method === undefined || !methods.includes(method)) {
     return invalidClient(`The client must authenticate with ${methods.join(" or ")}.`)
   }
-  const hint = isSpecified ? "" : `, or not encoded as ${method} requires`
+  const hint = isRaw ? "" : `, or not encoded as ${method} requires`
   return client === undefined
     ? invalidClient(`The client_id is unknown or the client_secret is wrong${hint}.`)
     : Effect.succeed({ client, scope: form.get("scope") ?? "" })
@@ -111,10 +109,10 @@ const isEncoded = (sent: string, clients: ReadonlyArray<Client>) => {
 }
 
 /** Returns the problem with the fields of a form, if there is one. The specification allows no others. */
-const problemOf = (form: URLSearchParams, settings: Settings) => {
+const problemOf = (form: URLSearchParams, { isRaw, lenient }: Settings) => {
   const names = [...form.keys()]
-  if (isRaw(settings)) {
-    const areAll = fields.every((name, index) => form.get(name) && (settings.lenient || names[index] === name))
+  if (isRaw) {
+    const areAll = fields.every((name, index) => form.get(name) && (lenient || names[index] === name))
     return areAll && names.length === fields.length
       ? undefined
       : `The body must hold ${fields.join(", ")}, in this order, each once and not empty, and nothing else.`

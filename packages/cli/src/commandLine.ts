@@ -28,10 +28,7 @@ const run = (commands: Commands, args: ReadonlyArray<string>) => {
 export const main = (commands: Commands, args: ReadonlyArray<string>): Effect.Effect<number> =>
   Effect.suspend(() => run(commands, args)).pipe(
     Effect.as(0),
-    Effect.catchTag(
-      "Fault",
-      ({ code, message }) => Effect.as(message === "" ? Effect.void : output.problem(message), code)
-    ),
+    Effect.catchAll(({ code, message }) => Effect.as(message === "" ? Effect.void : output.problem(message), code)),
     Effect.provide(NodeFileSystem.layer),
     output.withLogger
   )

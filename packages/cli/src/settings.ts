@@ -51,10 +51,9 @@ export const read = (given: flags.Values<typeof flags.common>, api: Api = "ignor
       const missing = service.filter((one) => found[one] === undefined && (one !== "apiUrl" || api === "required"))
       return yield* isMissing(missing, known, asks, yield* hasDefault)
     }
-    const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
-    if (addresses.length > 0 && !secret.isImplicit) {
-      return yield* isUntrusted(addresses.map((found) => found?.name ?? ""), secret.origin)
-    }
+    const used = api === "ignored" ? [authUrl] : [authUrl, apiUrl]
+    const addresses = used.flatMap((found) => found?.isImplicit === true ? [found.name] : [])
+    if (addresses.length > 0 && !secret.isImplicit) return yield* isUntrusted(addresses, secret.origin)
     if (cacheDir?.value === "") return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
     const names = Record.map(found, (about) => about?.name)
     const request = "an application with TokenRequest.clientSecretPost"
@@ -139,27 +138,11 @@ const locateSecret = (found: Found | undefined) =>
     return { ...found, origin, read: Effect.mapError(text, () => problem) }
   })
 
-/** Asks again until the answer can be used. `isOptional`: it may be empty. */
+/**
+ * Reads a line, and asks again until it can be used. Standard output stays free for the result. The terminal shows what
+ * is typed, unless it is a secret. `isOptional`: the line may be empty.
+ */
 const ask = (prompt: string, { isOptional = false, isSecret = false }): Effect.Effect<string> =>
-  Effect.gen(function*() {
-    const { process } = yield* Host
-    while (true) {
-      const text = yield* answerTo(prompt, isSecret)
-      if (text === "" && isOptional) return text
-      const problem = text === ""
-        ? "is empty"
-        : /[^\x20-\x7e]/.test(text)
-        ? "contains characters that cannot be sent"
-        : prompt.startsWith("URL") && !/^https?:/.test(text)
-        ? "must start with https://"
-        : undefined
-      if (problem === undefined) return text
-      process.stderr.write(`The ${isSecret ? "secret" : "value"} ${problem}.\n`)
-    }
-  })
-
-/** Reads a line. Standard output stays free for the result. The terminal shows what is typed, unless it is a secret. */
-const answerTo = (prompt: string, isSecret: boolean): Effect.Effect<string> =>
   Effect.gen(function*() {
     const { stderr, stdin } = (yield* Host).process
     // Loaded only to ask, so that the command starts sooner.
@@ -167,11 +150,25 @@ const answerTo = (prompt: string, isSecret: boolean): Effect.Effect<string> =>
     return yield* Effect.async<string>((resume) => {
       const hidden = new Writable({ write: (_text, _encoding, done) => done() })
       const lines = createInterface({ input: stdin, output: hidden, terminal: isSecret, historySize: 0 })
-      // Ctrl+C and Ctrl+D close the interface without a line.
+      // Ctrl+C and Ctrl+D close the interface without an answer.
       let answer: Effect.Effect<string> = Effect.interrupt
-      lines.once("line", (line) => {
-        answer = Effect.succeed(line)
-        lines.close()
+      lines.on("line", (text) => {
+        const problem = text === ""
+          ? isOptional ? undefined : "is empty"
+          : /[^\x20-\x7e]/.test(text)
+          ? "contains characters that cannot be sent"
+          : prompt.startsWith("URL") && !/^https?:/.test(text)
+          ? "must start with https://"
+          : undefined
+        if (problem === undefined) {
+          answer = Effect.succeed(text)
+          lines.close()
+        } else stderr.write(`${isSecret ? "\nThe secret" : "The value"} ${problem}.\n${prompt}`)
+      })
+      // After Ctrl+Z and fg, Node leaves the input paused.
+      lines.on("SIGCONT", () => {
+        lines.resume()
+        stderr.write(prompt)
       })
       lines.once("close", () => {
         if (isSecret) stderr.write("\n")

@@ -164,14 +164,11 @@ const encodingOf = (contentType: string): string => {
 
 /** An expression that no body fits is found before the request, which may change something. */
 const checkQuery = ({ query = "@" }: Given) =>
-  Effect.catchAll(
-    Effect.try({ try: () => void search(null, query), catch: (error) => error }),
-    (error) =>
-      // Only an argument of another type depends on the body.
-      error instanceof Error && !error.message.startsWith("TypeError")
-        ? usage("--query must be a JMESPath expression, such as items[0].id.")
-        : Effect.void
-  )
+  Effect.catchAll(Effect.try(() => void search(null, query)), ({ error }) =>
+    // Only an argument of another type depends on the body.
+    error instanceof Error && !error.message.startsWith("TypeError")
+      ? usage("--query must be a JMESPath expression, such as items[0].id.")
+      : Effect.void)
 
 /** The part of the body that `--query` selects: text as it is, and any other value as JSON. */
 const selected = (response: HttpClientResponse.HttpClientResponse, { query }: Given) =>

@@ -18,13 +18,10 @@ import * as variables from "../variables.js"
 
 type Given = flags.Values<typeof flags.emulator>
 
-export const start = (given: Given) => given.list ? output.line(scenarioList) : Effect.scoped(serve(given))
-
-const scenarioList = Scenario.names.map((name) => `${name.padEnd(44)}${Scenario.all[name].expected}`).join("\n")
-
 /** Runs until it is interrupted. */
-const serve = (given: Given) =>
+export const start = (given: Given) =>
   Effect.gen(function*() {
+    if (given.list) return yield* output.line(scenarioList)
     const scenarios = yield* Effect.forEach(given.scenario, (name) => scenarioOf(name, given.tls))
     const client = clientOf(given["client-id"], (yield* Host).process.env[secretVariable])
     const methods = given["client-authentication"]
@@ -55,7 +52,9 @@ const serve = (given: Given) =>
     if (given.dotenv !== undefined) yield* writeDotenv(given.dotenv, exported)
     yield* output.line(greeting(given.log, emulator.url, exported))
     return yield* Effect.never
-  })
+  }).pipe(Effect.scoped)
+
+const scenarioList = Scenario.names.map((name) => `${name.padEnd(44)}${Scenario.all[name].expected}`).join("\n")
 
 const scenarioOf = (name: string, tls: boolean): Effect.Effect<Scenario.Name, Fault> => {
   const known = Scenario.names.find((known) => known === name)

@@ -12,12 +12,10 @@ import { Host } from "../Host.js"
 import * as output from "../output.js"
 import { sources } from "../variables.js"
 
-type Given = Partial<flags.Values<typeof flags.emulatorFail>>
-
 const { variable } = sources.authUrl
 
 /** Prints what the emulator says. */
-export const steer = (action: string, given: Given, argument: string) =>
+export const steer = (action: string, given: Partial<flags.Values<typeof flags.emulatorFail>>, argument: string) =>
   Effect.gen(function*() {
     const { process } = yield* Host
     const url = given.port === undefined ? process.env[variable] ?? "" : `http://localhost:${given.port}`

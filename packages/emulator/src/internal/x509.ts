@@ -30,9 +30,7 @@ const isTrue = der(0x01, Buffer.from([0xff]))
 const commonName = (name: string) => sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(name)))))
 const ecdsaWithSha256 = sequence(oid("2a8648ce3d040302"))
 
-const basicConstraints = (...isAuthority: ReadonlyArray<Uint8Array>) =>
-  sequence(oid("551d13"), isTrue, der(0x04, sequence(...isAuthority)))
-
+const basicConstraints = sequence(oid("551d13"), isTrue, der(0x04, sequence(isTrue)))
 const subjectAltName = (...names: ReadonlyArray<Uint8Array>) => sequence(oid("551d11"), der(0x04, sequence(...names)))
 
 const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, { expired, issuer }: Signing = {}): Identity => {
@@ -54,9 +52,9 @@ const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, { expired,
   return { name, key, cert: new X509Certificate(sequence(content, ecdsaWithSha256, signature)).toString() }
 }
 
-export const authority = () => certify("Store API emulator, made for this run", [basicConstraints(isTrue)])
+export const authority = () => certify("Store API emulator, made for this run", [basicConstraints])
 
 export const leaf = (dnsName: string, addresses: ReadonlyArray<Uint8Array>, signing?: Signing) => {
   const names = [der(0x82, Buffer.from(dnsName)), ...addresses.map((ip) => der(0x87, ip))]
-  return certify(dnsName, [basicConstraints(), subjectAltName(...names)], signing)
+  return certify(dnsName, [subjectAltName(...names)], signing)
 }

@@ -37,7 +37,9 @@ const parse = (commands: Commands, args: ReadonlyArray<string>, columns: number)
   const printed: Array<string> = []
   const given: Texts = new Map()
   let selected: Run = Effect.void
-  const print = (text: string) => void printed.push(text)
+  // The package of the emulator has no other command, and the command has its own name there.
+  const emulator = Object.hasOwn(commands, "token") ? "store-api emulator" : "store-api-emulator"
+  const print = (text: string) => void printed.push(text.replaceAll("store-api emulator", emulator))
   const width = () => columns
   const root = new Parser("store-api")
     .description("Access tokens for the store API.")

@@ -1,4 +1,4 @@
-/** Starts the command `store-api-emulator`, which is `store-api emulator` in a package of its own. */
+/** Starts the command `store-api-emulator`, which is `store-api emulator` in its own package. */
 import { emulatorCommands } from "./emulatorCommands.js"
 import { runMain } from "./runMain.js"
 

@@ -10,7 +10,7 @@ import { Fault } from "@store-api/emulator"
 import { selfSigned } from "@store-api/testing/certificates"
 import { byName, listen, startProxy, startTlsStore } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import { check, demoSecret, fails, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
 import { startedWith, variablesIn, withEnv, without } from "./support/cli.js"
 import { alias, build, hasTerminals, runProcess, runWith, startProcess } from "./support/process.js"
@@ -126,11 +126,13 @@ describe("signals", () => {
 
 describe("store-api-emulator", () => {
   test.live.each(["--help", "fail --help", "--port canary", "fial", "--list"])(
-    "%s does what store-api emulator does",
+    "%s does what store-api emulator does, under its own name",
     function*(line) {
       const user = yield* newUser({})
       const outcome = yield* runProcess(user, line.split(" "), { program: alias })
-      deepStrictEqual(outcome, yield* run(user, ["emulator", ...line.split(" ")]))
+      const { code, ...texts } = yield* run(user, ["emulator", ...line.split(" ")])
+      const renamed = Record.map(texts, (text) => text.replaceAll("store-api emulator", "store-api-emulator"))
+      deepStrictEqual(outcome, { code, ...renamed })
     }
   )
 

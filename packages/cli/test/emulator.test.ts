@@ -284,6 +284,7 @@ test.live("fail, clear, revoke, requests and tokens steer the emulator of the po
   yield* says("fail token/reset-on-accept --times 1")
   assert.strictEqual(yield* says("fail api/403"), "Next faults: token/reset-on-accept × 1, api/403.")
   yield* refused("fail no\u001b", "The scenario must be a name that the emulator's --list prints.")
+  yield* refused("fail token/tls", "This fault needs TLS: start the emulator with `tls: true` or --tls.")
   yield* refused("revoke x", "The token must be its number, such as 3.")
   yield* Effect.flip(ask(url))
   assert.strictEqual(yield* says("clear"), "There are no more faults.")

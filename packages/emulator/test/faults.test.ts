@@ -10,7 +10,7 @@ const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: nu
   Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
 
 /** The step that cannot be performed, and why. */
-const unusable: Readonly<Record<string, Fault.Fault>> = {
+const unusable: Readonly<Record<string, Fault.Fault | Scenario.Name>> = {
   "status 99": Fault.status(99),
   "status 100": Fault.status(100),
   "status 500.5": Fault.status(500.5),
@@ -20,6 +20,8 @@ const unusable: Readonly<Record<string, Fault.Fault>> = {
   "a header with a line break": Fault.status(500, { headers: { "X-A": "b\r\nc" } }),
   "a header without a name": Fault.status(500, { headers: { "": "b" } }),
   "a TLS flaw without TLS": Fault.tls("Expired"),
+  "a scenario without a step that needs TLS": "token/tls",
+  "a scenario whose step does not need TLS by itself": "token/redirect-302-to-http",
   "a drip with an interval of zero": Fault.drip(0),
   "a flood of -1 bytes": Fault.flood(-1),
   "a flood of NaN bytes": Fault.flood(NaN),
@@ -66,7 +68,7 @@ describe("a script", () => {
     "makes fail die without a step if one is unusable: %s",
     function*([, fault]) {
       const { fail, pendingFaults } = yield* Emulator.make()
-      const exit = yield* Effect.exit(fail([Fault.status(500), fault]))
+      const exit = yield* Effect.exit(fail(typeof fault === "string" ? fault : [Fault.status(500), fault]))
       assert.isTrue(Exit.isFailure(exit) && exit.cause._tag === "Die")
       assert.lengthOf(yield* pendingFaults, 0)
     }

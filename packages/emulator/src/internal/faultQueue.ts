@@ -15,13 +15,12 @@ const headersOf = (fault: Fault): Headers => {
 }
 
 /** Returns why a step cannot be performed. */
-const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
+const problemOf = (fault: Fault): string | undefined => {
   const { _tag: tag, times } = fault
   const [lowest, highest] = tag === "Redirect" ? [300, 399] : [200, 999]
   if (times !== Infinity && !isWhole(times, 1, Infinity)) {
     return "The `times` of a fault must be a whole number from 1, or Infinity."
   }
-  if (tag === "Tls" && !tls) return "This fault needs TLS: start the emulator with `tls: true`."
   if (tag === "Drip" && !(Duration.toMillis(fault.every) > 0)) return "The time between bytes must be more than zero."
   if (tag === "Flood" && !(fault.bytes >= 0)) return "The `bytes` of a flood must be a number from 0, or Infinity."
   if ("status" in fault && !isWhole(fault.status, lowest, highest)) {
@@ -41,9 +40,12 @@ export const make = (settings: Settings) => {
           return yield* Effect.fail("The scenario must be a name that the emulator's --list prints.")
         }
         const named = isName ? { scenario: given } : {}
-        const script = [isName ? Scenario.get(given) : given].flat()
-        const steps = script.map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
-        const problem = steps.map((step) => problemOf(step, settings)).find(Predicate.isNotUndefined)
+        const { script, tls } = isName ? Scenario.all[given] : { script: given, tls: false }
+        const steps = [script].flat().map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
+        if (!settings.tls && (tls || steps.some(({ _tag }) => _tag === "Tls"))) {
+          return yield* Effect.fail("This fault needs TLS: start the emulator with `tls: true` or --tls.")
+        }
+        const problem = steps.map(problemOf).find(Predicate.isNotUndefined)
         if (problem !== undefined) return yield* Effect.fail(problem)
         queue.push(...steps)
       }),

@@ -49,13 +49,11 @@ export const connection = ({ faults, log, tls }: steering.Parts) =>
     else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
   })
 
-const foreignToken = Effect.succeed(
-  requests.json({ access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 })
-)
+const foreignToken = requests.json({ access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 })
 
 /** Responds to every request with a token, so that a client that follows a redirect here succeeds. */
 export const secondOrigin = (settings: Settings, log: RequestLog) =>
   Effect.flatMap(
     requests.current(settings),
-    (request) => log.record(request, tokenEndpoint.maxBodyBytes, () => foreignToken)
+    (request) => log.record(request, tokenEndpoint.maxBodyBytes, () => Effect.succeed(foreignToken))
   )

@@ -49,7 +49,7 @@ export const commands: Commands = {
     examples: ["profile add books", "call /orders --profile books"]
   },
   "profile add": command(flags.profileAdd, {
-    text: "Save the settings under a name; default: default",
+    text: "Save the settings under a name, or as the default",
     args: "[name]",
     more: "Asks for what flags, environment and .env leave open, and verifies all by requesting a token. " +
       "The profile `default` applies if none of these gives a setting.",

@@ -23,7 +23,7 @@ export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, 
   Effect.flatMap(Host, ({ process }) =>
     Effect.async((resume) => {
       process[out].write(text, (error?: NodeJS.ErrnoException | null) => {
-        // `bin.ts` ends the program when its reader is gone.
+        // `runMain.ts` ends the program when its reader is gone.
         if (out === "stdout" && error?.code === "EPIPE") return
         resume(error === null || error === undefined ? Effect.void : unwritable(`Cannot write to ${out}.`))
       })

@@ -304,6 +304,7 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   ["--prot 1", 2, "Unknown option '--prot'. Did you mean --port? See store-api emulator --help."],
   ["--port", 2, "Option '--port <PORT>' argument missing. See store-api emulator --help."],
   ["--port canary", 2, "--port must be a whole number from 0 (a free port) to 65535."],
+  ["--port=", 2, "--port must be a whole number from 0 (a free port) to 65535."],
   ["--token-life 0", 2, "--token-life must be a time such as 500ms, 30s or 2m."],
   ["--token-life 2h", 2, "--token-life must be more than zero and at most the specified 60 minutes."],
   ["--token-path oauth", 2, "--token-path must be like /oauth/token: a slash, then plain path characters."],

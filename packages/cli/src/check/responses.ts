@@ -132,7 +132,7 @@ const remedyOf = (response: HttpClientResponse, isReplaced: boolean, settings: S
   const both = `${apiUrl} and ${settings.nameOf("authUrl")}`
   const isDenied = status === 403 || (status === 401 && !isReplaced)
   if (isDenied) return "The token is valid, but not for this. Ask for this client to be given access."
-  if (status === 401) return `Check that ${both} belong to the same environment, for the API does not know the token.`
+  if (status === 401) return `Check that ${both} belong to the same environment: the API does not know the token.`
   if (status === 404) return `Check the path, and the path in ${apiUrl}.`
   if (status === 429) return "Wait: the client has called too often."
   if (status >= 500) return "Try again later, because the API has failed."

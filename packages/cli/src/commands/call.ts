@@ -1,4 +1,4 @@
-/** `store-api call`: an authorized request, streamed both ways. */
+/** `store-api call`: an authorized request. Standard input and the response are streamed. */
 import { STATUS_CODES } from "node:http"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as HttpClient from "@effect/platform/HttpClient"

@@ -28,7 +28,7 @@ export const start = (given: Given) =>
     const save = yield* saverOf(given.state)
     const emulator = yield* Emulator.make({
       clients: [client],
-      port: Number(given.port ?? 0),
+      port: given.port === "" ? NaN : Number(given.port ?? 0),
       tokenLife: yield* flags.timeOf("--token-life", given["token-life"] ?? "60m"),
       tokenPath: given["token-path"],
       clientAuthentication: methods.length > 0 ? methods : undefined,

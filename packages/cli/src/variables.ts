@@ -1,5 +1,5 @@
 /** Reads the variables of the environment and a file, or of a profile alone: the user's file for one service. */
-import { dirname, isAbsolute, join, parse } from "node:path"
+import { isAbsolute, join, parse } from "node:path"
 import { parseEnv } from "node:util"
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -138,8 +138,7 @@ export const write = (path: string, text: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const part = `${path}.part`
-    yield* fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }).pipe(
-      Effect.zipRight(remove(part)),
+    yield* remove(part).pipe(
       Effect.zipRight(fs.writeFileString(part, text, { mode: 0o600, flag: "wx" })),
       Effect.zipRight(fs.rename(part, path)),
       Effect.mapError(() => configuration(`Cannot write ${path}.`)),

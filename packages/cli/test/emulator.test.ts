@@ -288,7 +288,7 @@ test.live("fail, clear, revoke, requests and tokens steer the emulator of the po
   yield* refused("revoke x", "The token must be its number, such as 3.")
   yield* Effect.flip(ask(url))
   assert.strictEqual(yield* says("clear"), "There are no more faults.")
-  assert.strictEqual(yield* says("revoke 99"), "Revoked 0 tokens.")
+  yield* refused("revoke 99", "There is no valid token 99; see `tokens`.")
   yield* Effect.all([ask(url), ask(url)])
   assert.strictEqual(yield* says("revoke"), "Revoked 2 tokens.")
   const lines = (yield* says("requests")).split("\n")

@@ -1,5 +1,5 @@
 /** `store-api profile`: settings under a name. */
-import { resolve } from "node:path"
+import { dirname, resolve } from "node:path"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -38,6 +38,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name = variabl
         ({ code, message }) => new Fault({ code, message: `${message} Nothing is saved, unless you add --no-verify.` })
       )
     }
+    yield* Effect.ignore(fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }))
     yield* variables.write(path, lines.join(""))
     const verified = given["no-verify"] ? "" : " The service issued a token."
     yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${verified}`)

@@ -87,12 +87,14 @@ const actions = {
       Effect.map((all) => `Next faults: ${all.map(nameOf).join(", ") || "none"}.`)
     ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
-  revoke: ({ tokens }, { argument = "" }) => {
-    const found = /^(?:#?(\d+))?$/.exec(argument)
-    if (found === null) return Effect.fail("The token must be its number, such as 3.")
-    const revoked = tokens.revoke(found[1] === undefined ? undefined : Number(found[1]))
-    return Effect.map(revoked, (count) => `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`)
-  },
+  revoke: ({ tokens }, { argument = "" }) =>
+    Effect.gen(function*() {
+      const [all, id] = /^(?:#?(\d+))?$/.exec(argument) ?? []
+      if (all === undefined) return yield* Effect.fail("The token must be its number, such as 3.")
+      const count = yield* tokens.revoke(id === undefined ? undefined : Number(id))
+      if (count === 0 && id !== undefined) return yield* Effect.fail(`There is no valid token ${id}; see \`tokens\`.`)
+      return `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`
+    }),
   requests: ({ log }) => Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
     Effect.zipWith(tokens.all, DateTime.now, (all, now) => lines(all, tokenLine(now), "No token was issued."))

@@ -24,11 +24,11 @@ import {
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
 
-/** Whether a command needs the URL of the API. If it is optional, any missing setting is asked for. */
-type Api = "required" | "ignored" | "optional"
-
-/** Reads all that a token needs. Asks for the secret if it is missing. */
-export const read = (given: flags.Values<typeof flags.common>, api: Api = "ignored") =>
+/**
+ * Reads all that a token needs. Asks for the secret if it is missing. `api`: whether the command needs its URL; if that
+ * is optional, any missing setting is asked for.
+ */
+export const read = (given: flags.Values<typeof flags.common>, api: "required" | "ignored" | "optional" = "ignored") =>
   Effect.gen(function*() {
     const host = yield* Host
     const asks = api === "optional"
@@ -148,8 +148,13 @@ const ask = (prompt: string, { isOptional = false, isSecret = false }): Effect.E
     // Loaded only to ask, so that the command starts sooner.
     const { createInterface } = yield* Effect.promise(() => import("node:readline"))
     return yield* Effect.async<string>((resume) => {
-      const hidden = new Writable({ write: (_text, _encoding, done) => done() })
-      const lines = createInterface({ input: stdin, output: hidden, terminal: isSecret, historySize: 0 })
+      const output = isSecret ? new Writable({ write: (_text, _encoding, done) => done() }) : stderr
+      // In raw mode, so that the terminal itself never shows a secret that is typed or pasted too early.
+      const lines = createInterface({ input: stdin, output, terminal: true, historySize: 0, prompt })
+      const show = (problem = "") => {
+        stderr.write(isSecret ? `${problem}${prompt}` : problem)
+        lines.prompt(true)
+      }
       // Ctrl+C and Ctrl+D close the interface without an answer.
       let answer: Effect.Effect<string> = Effect.interrupt
       lines.on("line", (text) => {
@@ -163,18 +168,15 @@ const ask = (prompt: string, { isOptional = false, isSecret = false }): Effect.E
         if (problem === undefined) {
           answer = Effect.succeed(text)
           lines.close()
-        } else stderr.write(`${isSecret ? "\nThe secret" : "The value"} ${problem}.\n${prompt}`)
+        } else show(`${isSecret ? "\nThe secret" : "The value"} ${problem}.\n`)
       })
       // After Ctrl+Z and fg, Node leaves the input paused.
-      lines.on("SIGCONT", () => {
-        lines.resume()
-        stderr.write(prompt)
-      })
+      lines.on("SIGCONT", () => show())
       lines.once("close", () => {
-        if (isSecret) stderr.write("\n")
+        if (isSecret || answer === Effect.interrupt) stderr.write("\n")
         resume(answer)
       })
-      stderr.write(prompt)
+      show()
       return Effect.sync(() => lines.close())
     })
   })

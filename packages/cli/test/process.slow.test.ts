@@ -232,6 +232,18 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
     }
   })
 
+  test.live("does not show a secret that is pasted too early, with the lines before it", function*() {
+    const user = yield* newUser({})
+    const { end, shows, type } = yield* startProcess(user, ["profile", "add"], terminal)
+    assert.isTrue(yield* shows(/URL of the token service/))
+    yield* type(`http://127.0.0.1:9\r\rme\r${demoSecret}\r`)
+    assert.isTrue(yield* shows(/URL of the API/))
+    yield* type("\u0003")
+    const { code, stdout } = yield* end
+    assert.strictEqual(code, 130)
+    assert.notInclude(stdout, demoSecret)
+  })
+
   test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {
     const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
     const { end, shows, type } = yield* startProcess(user, ["call", "/orders"], terminal)

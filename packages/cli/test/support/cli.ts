@@ -174,7 +174,7 @@ export const start = (
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
     const typed = (screen?.typed ?? "").split(/(?<=\r)/)
-    stderr.on("text", () => stderr.text.endsWith(": ") && stdin.write(typed.shift() ?? ""))
+    stderr.on("text", () => /: (\u001b\[\d+G)?$/.test(stderr.text) && stdin.write(typed.shift() ?? ""))
     const fiber = yield* main(commands, args).pipe(
       Effect.provideService(Host, {
         process: { env, stderr, stdin, stdout },

@@ -110,6 +110,7 @@ describe("store-api call", () => {
     const shown = yield* onTerminal(withEnv(at(user, url), { NO_COLOR: "1" }), ["call", "/"])
     deepStrictEqual([shown.code, shown.screen], [code, screen])
     assert.strictEqual(yield* prints(at(user, url), "call /"), body.toString())
+    assert.strictEqual(yield* prints(at(user, url), "call / -o -"), body.toString())
     yield* prints(at(user, url), "call / -o body")
     deepStrictEqual(readFileSync(join(user.cwd, "body")), Buffer.from(body))
   })
@@ -118,7 +119,8 @@ describe("store-api call", () => {
     const url = yield* serving(({ url }, response) => response.writeHead(url === "/404" ? 404 : 200).end(object))
     const user = at((yield* started).user, url)
     const part = (query: string) => prints(user, `call / --query ${query}`)
-    deepStrictEqual(yield* Effect.forEach(["text", "items[1]", "none"], part), ["a, {\"b\"}: [c]\n", "2\n", "null\n"])
+    const parts = yield* Effect.forEach(["text", "items[1]", "id", "none", "items[?@==`2`]"], part)
+    deepStrictEqual(parts, ["a, {\"b\"}: [c]\n", "2\n", "12345678901234567890\n", "null\n", "[2]\n"])
     deepStrictEqual((yield* run(user, ["call", "/404", "--query", "text"])).stdout, object)
     for (const query of ["items[", "none(@)", "abs()"]) {
       yield* refuses(user, `call / --query ${query}`, 2, "--query must be a JMESPath expression, such as items[0].id.")

@@ -298,7 +298,7 @@ test.live("fail, clear, revoke, requests and tokens steer the emulator of the po
   assert.strictEqual(yield* prints(user, wordsOf("requests")), "a^[<U+009b>\nb\n")
 })
 
-const notFound = "No emulator was found: --port, or the URL in STORE_API_AUTH_URL, must name its port."
+const notFound = "No emulator was found. Use --port PORT, or export its URL as STORE_API_AUTH_URL."
 
 test.live.each<[line: string, code: number, message: string | RegExp, env?: User["env"]]>([
   ["--prot 1", 2, "Unknown option '--prot'. Did you mean --port? See store-api emulator --help."],

@@ -16,7 +16,7 @@ import * as Either from "effect/Either"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import { search } from "jmespath"
-import { parse, stringify } from "lossless-json"
+import { isSafeNumber, LosslessNumber, parse, stringify } from "lossless-json"
 import { configuration, type Fault, httpError, noResponse, status, systemCode, unwritable, usage } from "../Fault.js"
 import { type call, timeOf, type Values } from "../flags.js"
 import { Host } from "../Host.js"
@@ -62,10 +62,9 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
       : ` to ${target}. ${redirectRemedy(settings, response)}`
     const problem = `HTTP ${statusLine(response)}${end}`
     const shown = isError ? response : yield* selected(response, given)
-    yield* Effect.tapError(
-      given.output === undefined ? printBody(shown, isTerminal) : saveBody(shown, given.output),
-      () => isError ? output.problem(problem) : Effect.void
-    )
+    const file = given.output ?? "-"
+    const written = file === "-" ? printBody(shown, isTerminal) : saveBody(shown, file)
+    yield* Effect.tapError(written, () => isError ? output.problem(problem) : Effect.void)
     if (isError) return yield* (given.fail ? status : httpError)(problem)
   }).pipe(Effect.mapError((error) => {
     if (error._tag === "Fault") return error
@@ -176,13 +175,16 @@ const selected = (response: HttpClientResponse.HttpClientResponse, { query }: Gi
     if (query === undefined) return response
     const body = yield* response.text
     const part = yield* Effect.try({
-      try: (): unknown => search(JSON.parse(body), query),
+      try: (): unknown => search(parse(body, undefined, numberOf), query),
       catch: () => unwritable("The body is not JSON, or not of the types that --query needs.")
     })
-    const [type, text] = typeof part === "string" ? ["text/plain", part] : ["application/json", JSON.stringify(part)]
+    const [type, text] = typeof part === "string" ? ["text/plain", part] : ["application/json", stringify(part)]
     const web = new Response(`${text}\n`, { headers: { "content-type": type } })
     return HttpClientResponse.fromWeb(response.request, web)
   })
+
+/** A number that would be rounded keeps its text. */
+const numberOf = (text: string) => isSafeNumber(text) ? Number(text) : new LosslessNumber(text)
 
 const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string) =>
   Effect.gen(function*() {

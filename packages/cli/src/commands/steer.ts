@@ -20,7 +20,7 @@ export const steer = (action: string, given: Partial<flags.Values<typeof flags.e
     const { process } = yield* Host
     const url = given.port === undefined ? process.env[variable] ?? "" : `http://localhost:${given.port}`
     const [, port] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d{1,5})(?:\/|$)/.exec(url) ?? []
-    const notFound = configuration(`No emulator was found: --port, or the URL in ${variable}, must name its port.`)
+    const notFound = configuration(`No emulator was found. Use --port PORT, or export its URL as ${variable}.`)
     if (port === undefined) return yield* notFound
     // The command listens on this address. Even with TLS, the emulator accepts these requests over plain http.
     const request = HttpClientRequest.post(`http://127.0.0.1:${port}${steeringPath}${action}`).pipe(

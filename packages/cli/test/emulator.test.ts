@@ -314,6 +314,8 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   ["--log x", 2, "--log must be one of text, json. See store-api emulator --help."],
   ["--responses nothing.json", 2, "--responses must be a JSON file with an array of responses."],
   ["--state /dev/null/state.json", 2, "--state must be a JSON file with an array of tokens."],
+  ["--state none/state.json", 3, /^store-api: Cannot write \S*none.state[.]json[.]\n$/],
+  ["--dotenv none/my.env", 3, /^store-api: Cannot write \S*none.my[.]env[.]\n$/],
   ["--client-id a&b", 2, /^store-api: --client-id must be one or more printable ASCII characters without &, /],
   ["--client-id x", 3, /^store-api: STORE_API_CLIENT_SECRET must be one or more /, { [secretVariable]: "canary&x" }],
   ["--client-id x", 3, /^store-api: STORE_API_CLIENT_SECRET must be one or more /, { [secretVariable]: "" }],

@@ -8,7 +8,6 @@ import { AccessTokenError, withRetryAt } from "@store-api/core/AccessTokenError"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as TokenSource from "@store-api/core/TokenSource"
-import { TokenStore } from "@store-api/core/TokenStore"
 import * as NodeHttp from "@store-api/platform-node/NodeHttp"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -60,20 +59,22 @@ export const acquireToken = (settings: Settings, caching: Caching) =>
 
 /** A source of the cached token or a new one. A loop of runs sends no more token requests than one process. */
 const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
-  shared(settings).pipe(
+  shared(settings, withCooldown(settings, endpoint, force), {
+    ...settings.store,
     // A token stays until its replacement is stored, because other runs may have no other meanwhile.
-    Effect.provideService(TokenStore, { ...settings.store, remove: () => Effect.succeed(true) }),
-    Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, force)),
-    Effect.map(({ acquire }) =>
-      TokenSource.make((replacing) =>
+    remove: () => Effect.succeed(true)
+  }).pipe(
+    Effect.map((acquire) =>
+      TokenSource.make((wanted) =>
         Effect.gen(function*() {
           const valid = yield* stored(settings)
           // After a rejection, nothing is left to replace. If the endpoint repeats the token, it is stored again.
-          const replaced = force ? valid : Option.zipRight(valid, replacing)
-          if (Option.isNone(valid) || Option.isSome(replaced)) return yield* acquire(replaced)
+          if (Option.isNone(valid)) return yield* acquire(TokenSource.missing)
+          if (force) return yield* acquire({ reason: "Refresh", replacing: valid })
+          if (Option.isSome(wanted.replacing)) return yield* acquire(wanted)
           // A new token, if this one expires soon. As in the provider, it may take half of the remaining lifetime.
           const longest = Duration.times(yield* remaining(valid.value), 0.5)
-          const inTime = Effect.timeout(acquire(replaced), longest)
+          const inTime = Effect.timeout(acquire(wanted), longest)
           return yield* Effect.orElse(inTime, () => Effect.succeed(valid.value))
         })
       )
@@ -124,7 +125,7 @@ const remembered = (settings: Settings, kind: "cooldown" | "rejections") => {
   const bounded = <A, E>(operation: Effect.Effect<A, E>) =>
     operation.pipe(Effect.disconnect, Effect.timeout(storeTimeout), Effect.interruptible, Effect.option)
   return {
-    get: Effect.map(bounded(store.get(key)), Option.flatten),
+    get: Effect.map(bounded(store.get(key)), (found) => Option.map(Option.flatten(found), ({ entry }) => entry)),
     put: (value: string, millis: number) => bounded(store.put(key, value, millis))
   }
 }
@@ -157,8 +158,9 @@ const endOf = ({ error, from, pause }: Pause, hasToken: boolean): number => {
   )
 }
 
-const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
-  TokenSource.make((replacing) =>
+const withCooldown =
+  (settings: Settings, endpoint: TokenSource.Service, force: boolean): TokenSource.Service["acquire"] =>
+  (acquisition) =>
     Effect.gen(function*() {
       const { end, get, put } = cooldownOf(settings)
       const hasToken = Option.isSome(yield* stored(settings))
@@ -171,7 +173,7 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: 
         if (!hasToken) yield* Effect.flatMap(output.forPerson("stderr", note), output.note)
         return yield* withRetryAt(last.error, Option.some(until(last)))
       }
-      const token = yield* Effect.catchAll(endpoint.acquire(replacing), (error) =>
+      const token = yield* Effect.catchAll(endpoint.acquire(acquisition), (error) =>
         Effect.gen(function*() {
           const from = yield* Clock.currentTimeMillis
           const pause = last === undefined || force ? 1000 : Math.min(2 * last.pause, longestPause)
@@ -182,7 +184,6 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: 
       if (last !== undefined) yield* end
       return token
     })
-  )
 
 /** Headers, body and query may hold secrets. */
 export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): string =>

@@ -3,7 +3,7 @@ import type { AccessToken } from "@store-api/core/AccessToken"
 import { TokenRequestError } from "@store-api/core/AccessTokenError"
 import * as SharedTokenSource from "@store-api/core/SharedTokenSource"
 import * as TokenSource from "@store-api/core/TokenSource"
-import { TokenStore } from "@store-api/core/TokenStore"
+import { type Service as Store, TokenStore } from "@store-api/core/TokenStore"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
@@ -13,13 +13,23 @@ import type { Settings } from "./settings.js"
 /** The time limit of one operation on the cache, whose folder may be on a network. */
 export const storeTimeout = "5 seconds"
 
-/** A source that shares tokens with other runs. */
-export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
-  SharedTokenSource.make({ authUrl, credentials, storeTimeout }).pipe(
+/** What a cached token is for. The folder belongs to one user. */
+const purposeOf = ({ authUrl, credentials }: Settings) =>
+  Effect.map(credentials, ({ clientId, clientSecret }): TokenSource.Purpose => ({
+    name: [authUrl, clientId],
+    secret: clientSecret,
+    maxLifetime: "60 minutes"
+  }))
+
+/** A source that shares the tokens of another one with other runs. */
+export const shared = (settings: Settings, acquire: TokenSource.Service["acquire"], store: Store) =>
+  SharedTokenSource.make({ storeTimeout }).pipe(
+    Effect.provideService(TokenStore, store),
+    Effect.provideService(TokenSource.TokenSource, TokenSource.make(acquire, purposeOf(settings))),
     Effect.mapBoth({
-      onFailure: explain,
-      onSuccess: ({ acquire }) =>
-        TokenSource.make((replacing) => Effect.annotateLogs(acquire(replacing), "folder", folder))
+      onFailure: settings.explain,
+      onSuccess: (source) => (acquisition: TokenSource.Acquisition) =>
+        Effect.annotateLogs(source.acquire(acquisition), "folder", settings.folder)
     })
   )
 
@@ -27,21 +37,19 @@ export const shared = ({ authUrl, credentials, explain, folder }: Settings) =>
 const noToken = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
 /** The token that the next run would use. Nothing is sent or written. */
-export const cached = (settings: Settings) => readCached(settings, Option.none())
+export const cached = (settings: Settings) => readCached(settings, TokenSource.missing)
 
 /** Removes this token from the cache, unless another run has replaced it. */
-export const forget = (settings: Settings, token: AccessToken) => readCached(settings, Option.some(token))
+export const forget = (settings: Settings, token: AccessToken) =>
+  readCached(settings, { reason: "Rejected", replacing: Option.some(token) })
 
 /** Reads the cache through a shared source that cannot acquire, and removes the token that is to be replaced. */
-const readCached = (settings: Settings, replacing: Option.Option<AccessToken>) =>
+const readCached = (settings: Settings, acquisition: TokenSource.Acquisition) =>
   Effect.gen(function*() {
-    const { acquire } = yield* shared(settings).pipe(
-      Effect.provideService(TokenStore, {
-        ...settings.store,
-        lease: () => Effect.succeedSome({ extend: Effect.succeed(true), release: Effect.void })
-      }),
-      Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => noToken))
-    )
+    const acquire = yield* shared(settings, () => noToken, {
+      ...settings.store,
+      lease: () => Effect.succeedSome({ extend: Effect.succeed(true), release: Effect.void })
+    })
     // The acquisition that follows warns about an unusable cache.
-    return yield* Logger.withMinimumLogLevel(Effect.option(acquire(replacing)), LogLevel.None)
+    return yield* Logger.withMinimumLogLevel(Effect.option(acquire(acquisition)), LogLevel.None)
   })

@@ -8,25 +8,23 @@ import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
-import * as DateTime from "effect/DateTime"
+import type * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import type * as Scope from "effect/Scope"
 import type { AccessToken } from "./AccessToken.js"
 import { ensureValid } from "./AccessToken.js"
-import type { AccessTokenError, TokenExpiredError } from "./AccessTokenError.js"
+import type { AccessTokenError, ConfigurationError, TokenExpiredError } from "./AccessTokenError.js"
 import { bounded } from "./internal/bounded.js"
+import * as instant from "./internal/instant.js"
 import { expiredReason } from "./internal/lifetime.js"
-import * as acquiring from "./internal/provider/acquisitions.js"
+import * as acquisitions from "./internal/provider/acquisitions.js"
 import { expiredError, isValid, stateOf } from "./internal/provider/heldToken.js"
-import * as instant from "./internal/provider/instant.js"
-import * as measuring from "./internal/provider/measure.js"
+import * as measures from "./internal/provider/measure.js"
 import * as tokenPolicy from "./internal/provider/tokenPolicy.js"
 import * as tokenState from "./internal/provider/tokenState.js"
 import { sameValue } from "./internal/repeatedToken.js"
@@ -135,7 +133,8 @@ export class AccessTokenProvider
 
 /**
  * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default. Values outside
- * their limits are clamped.
+ * their limits are clamped. NaN and
+ * negative durations are a `ConfigurationError`.
  *
  * @see layer
  *
@@ -166,7 +165,7 @@ export interface Options {
 /**
  * Creates a provider over the `TokenSource` in the context. It sends no request before the first call, keeps the token
  * only in memory, and runs no timer while no caller waits. After the scope has closed, it fails with
- * `TokenRequestError`, `Closed`.
+ * `TokenRequestError`, `Closed`. Fails with `ConfigurationError` if an option is not a duration.
  *
  * @example
  * ```ts
@@ -183,102 +182,85 @@ export interface Options {
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options: Options = {}): Effect.Effect<Service, never, TokenSource | Scope.Scope> =>
+export const make = (
+  options: Options = {}
+): Effect.Effect<Service, ConfigurationError, TokenSource | Scope.Scope> =>
   Effect.gen(function*() {
     const source = yield* TokenSource
+    const policy = yield* tokenPolicy.make(options)
     const clock = yield* Clock.clockWith(Effect.succeed)
     const now = instant.reader(clock)
-    const policy = tokenPolicy.make(options)
     const state = yield* Ref.make(tokenState.initial)
-    const measure = yield* measuring.make(now)
-
-    const change = <A>(event: (current: tokenState.State, now: instant.Instant) => readonly [A, tokenState.State]) =>
-      Ref.modify(state, (current) => event(current, now()))
-
-    const acquisitions = yield* acquiring.make(source, (acquisition, result) => {
-      const land = (exit: Exit.Exit<AccessToken, AccessTokenError>) =>
-        Effect.gen(function*() {
-          const landed = yield* change(tokenState.land(policy, { acquisition, exit, chance: yield* Random.next }))
-          if (landed === undefined) return
-          // Updates the metrics first, so that callers see them updated. Completes the callers even if that throws.
-          yield* Effect.ensuring(
-            Effect.sync(() => measure.landed(landed)),
-            Deferred.done(acquisition.done, landed.exit)
-          )
-          yield* report(landed)
-        })
-      // `land` throws if the source returned something else than a token. If a logger throws, the acquisition has
-      // already landed, and the second `land` has no effect.
-      return Effect.catchAllDefect(land(result), (defect) => land(Exit.die(defect)))
-    })
+    const change: acquisitions.Change = (event) => Ref.modify(state, (current) => event(current, now()))
+    const measure = yield* measures.make(now)
+    const { abandon, close, launch } = yield* acquisitions.make({ source, policy, change, measure })
 
     // Waiting callers get `Closed`. If an acquisition is landing now, its own fiber completes them.
     yield* Effect.addFinalizer(() =>
       Effect.gen(function*() {
-        const acquisition = yield* change(tokenState.close)
-        if (acquisition !== undefined) yield* Deferred.fail(acquisition.done, tokenState.closedError)
-        yield* acquisitions.close
+        const inFlight = yield* change(tokenState.close)
+        if (inFlight !== undefined) yield* Deferred.fail(inFlight.done, tokenState.closedError)
+        yield* close
         yield* Effect.sync(measure.clearExpiry)
       })
     )
 
-    const perform = (action: tokenState.Action) => {
-      if (action._tag === "Start") return Effect.as(acquisitions.launch(action.acquisition), action.then)
-      if (action._tag === "Abandon") return Effect.as(acquisitions.abandon(action.then.acquisition), action.then)
-      if (action._tag === "Wait") measure.joined()
-      return Effect.succeed(action)
-    }
-
-    /**
-     * Reads the state, and changes it only to start an acquisition. For that, it computes the event again, on the state
-     * that is then current. Uninterruptible: the change and the start both happen, or neither.
-     */
-    const answer = (event: CallerEvent) =>
-      Effect.flatMap(Ref.get(state), (current) => {
-        const [action, next] = event(current, now())
-        return next === current ? perform(action) : Effect.uninterruptible(Effect.flatMap(change(event), perform))
-      })
-
     /** Hot path. Reads the state once, compares both clocks, and returns an `Exit` from when the token arrived. */
-    const freshOr = (slowly: () => Effect.Effect<AccessToken, AccessTokenError>) =>
+    const getFreshOr = (otherwise: Effect.Effect<AccessToken, AccessTokenError>) =>
       Effect.flatMap(Ref.get(state), ({ held }) => {
-        if (held === undefined) return slowly()
+        if (held === undefined) return otherwise
         const wall = clock.unsafeCurrentTimeMillis()
         return wall >= held.fresh.from && wall < held.fresh.until &&
             clock.unsafeCurrentTimeNanos() < held.fresh.untilNanos
           ? held.exit
-          : slowly()
+          : otherwise
       })
 
-    /** Does what the state says. A caller that has waited asks the state `again`. */
-    const ask = (
+    /** Waits until the acquisition has ended, or for the time that the state allows. Returns the result, if any. */
+    const waitFor = ({ atMost, inFlight }: tokenState.Wait): Effect.Effect<tokenState.Waited["exit"]> => {
+      const ended = Effect.exit(Deferred.await(inFlight.done))
+      return atMost === undefined
+        ? ended
+        : Effect.withClock(bounded(atMost, Effect.succeed(undefined))(ended), clock)
+    }
+
+    /**
+     * Does what the state says to an event of a caller. A caller that has waited asks the state again. A change of the
+     * state and the start of its acquisition both happen, or neither.
+     */
+    const drive = (
       event: CallerEvent,
-      again: (waited: tokenState.Waited) => CallerEvent
+      afterWait: (waited: tokenState.Waited) => CallerEvent
     ): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.flatMap(answer(event), (action) => {
-        if (action._tag === "Serve") return action.held.exit
-        if (action._tag === "Fail") return Effect.failCause(action.cause)
-        const { acquisition, atMost } = action
-        const done = Deferred.await(acquisition.done)
-        const askAgain = (exit: tokenState.Waited["exit"]) => ask(again({ acquisition, exit }), again)
-        return atMost === undefined
-          ? Effect.matchCauseEffect(done, {
-            onFailure: (cause) => askAgain(Exit.failCause(cause)),
-            onSuccess: () => freshOr(() => askAgain(Exit.void))
-          })
-          : Effect.exit(done).pipe(
-            bounded(atMost, Effect.succeed(undefined)),
-            Effect.withClock(clock),
-            Effect.flatMap(askAgain)
-          )
+      Effect.uninterruptibleMask((restore) => {
+        const serveOrWait = (
+          action: tokenState.Serve | tokenState.Wait
+        ): Effect.Effect<AccessToken, AccessTokenError> => {
+          if (action._tag === "Serve") return action.held.exit
+          const { inFlight } = action
+          return restore(Effect.flatMap(waitFor(action), (exit) => drive(afterWait({ inFlight, exit }), afterWait)))
+        }
+        return Effect.flatMap(change(event), (action) => {
+          switch (action._tag) {
+            case "Serve":
+              return action.held.exit
+            case "Fail":
+              return Effect.failCause(action.cause)
+            case "Wait":
+              measure.joined()
+              return serveOrWait(action)
+            case "Start":
+              return Effect.zipRight(launch(action.inFlight), serveOrWait(action.then))
+            case "Abandon":
+              return Effect.zipRight(abandon(action.then.inFlight), serveOrWait(action.then))
+          }
+        })
       })
-
-    const getSlowly = ask(tokenState.get, tokenState.getAgain)
 
     return AccessTokenProvider.of({
-      get: freshOr(() => getSlowly),
+      get: getFreshOr(drive(tokenState.get, tokenState.getAgain)),
       current: Effect.flatMap(Ref.get(state), (current) => currentToken(current, now())),
-      refresh: ask(tokenState.refresh, tokenState.refreshAgain),
+      refresh: drive(tokenState.refresh, tokenState.refreshAgain),
       invalidate: (token) =>
         Effect.uninterruptible(Effect.map(change(tokenState.reject(token)), (outcome) => {
           if (outcome !== "NotCached") measure.rejected(outcome)
@@ -304,33 +286,19 @@ const currentToken = (
 }
 
 const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus => {
-  const { acquisition, held, isClosed } = state
+  const { held, inFlight, isClosed } = state
   const cooldown = tokenState.currentCooldown(state, now)
   return {
     state: isClosed ? "Closed" : held === undefined ? "Empty" : stateOf(held, now),
     expiresAt: Option.fromNullable(held?.token.expiresAt),
-    acquiring: acquisition !== undefined,
+    acquiring: inFlight !== undefined,
     cooldown: Option.map(Option.fromNullable(cooldown), ({ error, until }) => ({ until, error: error._tag }))
   }
 }
 
-/** Logs the failure of a renewal, because callers of `get` do not see it. Callers get any other failure. */
-const report = ({ acquisition, failure, held }: tokenState.Landed): Effect.Effect<void> => {
-  if (failure === undefined) {
-    const line = Effect.logDebug("Access token acquired")
-    return Effect.annotateLogs(line, { expiresAt: DateTime.formatIso(held.token.expiresAt) })
-  }
-  const { isRenewal, replacing } = acquisition
-  if (!isRenewal || replacing === undefined) return Effect.void
-  const warning = held === undefined
-    ? Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")
-    : Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
-  return Effect.annotateLogs(warning, { expiresAt: DateTime.formatIso(replacing.expiresAt), ...failure })
-}
-
 /**
  * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer`
- * creates another cache with its own token. Cannot fail, because durations outside their limits are clamped.
+ * creates another cache with its own token. Fails with `ConfigurationError` if an option is not a duration.
  *
  * @example
  * ```ts
@@ -342,7 +310,7 @@ const report = ({ acquisition, failure, held }: tokenState.Landed): Effect.Effec
  * @since 1.0.0
  * @category layers
  */
-export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, never, TokenSource> =>
+export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, ConfigurationError, TokenSource> =>
   Layer.scoped(AccessTokenProvider, make(options))
 
 /**
@@ -364,7 +332,7 @@ export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, n
  */
 export const layerConfig = (
   config: Config.Config.Wrap<Options>
-): Layer.Layer<AccessTokenProvider, ConfigError.ConfigError, TokenSource> =>
+): Layer.Layer<AccessTokenProvider, ConfigurationError | ConfigError.ConfigError, TokenSource> =>
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /**

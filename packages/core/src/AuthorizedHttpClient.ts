@@ -315,7 +315,7 @@ const plainError = (
 const headerName = ({ header = { name: "authorization" } }: Options): Effect.Effect<string, ConfigurationError> =>
   /^[!#$%&'*+\-.^`|~\w]+$/.test(header.name)
     ? Effect.succeed(header.name.toLowerCase())
-    : new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" })
+    : new ConfigurationError({ option: "client.header.name", reason: "is not the name of an HTTP header" })
 
 /**
  * Redacts a custom header in logs and spans, and stops `fetch` from following redirects with it. `Authorization` needs

@@ -4,30 +4,28 @@
  *
  * @since 1.0.0
  */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
+import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
-import type { ClientCredentials } from "./ClientCredentials.js"
-import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
-import { longestLife, wholeMillis } from "./internal/lifetime.js"
+import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { Renewal } from "./internal/renewal.js"
+import { durationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
-import type * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
-import { type Lease, type Service as Store, TokenStore } from "./TokenStore.js"
+import { type Lease, type Service as Store, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
 /**
- * The endpoint and credentials that identify the shared token, and the time limits.
+ * The time limits of sharing. Each has a default.
  *
  * @see layer
  *
@@ -36,24 +34,9 @@ import { type Lease, type Service as Store, TokenStore } from "./TokenStore.js"
  */
 export interface Options {
   /**
-   * The same `authUrl` as for the endpoint. Only processes with the same `authUrl`, `path`, credentials and `request`
-   * share a token.
-   */
-  readonly authUrl: string | URL
-  /** The same `path` as for the endpoint. Default `/v1/oauth/accesstoken`. */
-  readonly path?: string | undefined
-  /** The same `request` as for the endpoint. Its `identity` counts. Default `TokenRequest.specification`. */
-  readonly request?: TokenRequest.TokenRequest | undefined
-  /** The same `maxLifetime` as for the endpoint. It limits stored tokens too. The default is that of the endpoint. */
-  readonly maxLifetime?: Duration.DurationInput | undefined
-  /**
-   * The same effect as for the endpoint, run at each acquisition. Stored tokens are encrypted with a key that is
-   * derived from the secret (HKDF-SHA-256, RFC 5869, and AES-256-GCM). The store sees neither the id nor the secret.
-   */
-  readonly credentials: Effect.Effect<ClientCredentials, CredentialsError>
-  /**
-   * The `leeway` of the provider. A process without a token does not accept a stored one with less than this left,
-   * unless it can acquire no other. Default 30 seconds, at most 5 % of the lifetime of the token.
+   * A process without a token does not accept a stored one with less than this left, unless it can acquire no other.
+   * Default 30 seconds, at most 5 % of the lifetime of the token. The layers of `StoreAuth` pass the `leeway` of the
+   * provider.
    */
   readonly leeway?: Duration.DurationInput | undefined
   /**
@@ -69,8 +52,8 @@ export interface Options {
    */
   readonly maxWait?: Duration.DurationInput | undefined
   /**
-   * The time limit of one operation of the store. Afterwards the token is acquired without the store. Default 1 second,
-   * at most 30 seconds.
+   * The time limit of one operation of the store. Afterwards the token is acquired without the store. After a token has
+   * arrived, its caller waits for the store at most this long. Default 1 second, at most 30 seconds.
    */
   readonly storeTimeout?: Duration.DurationInput | undefined
 }
@@ -114,14 +97,14 @@ export const storeHits = Metric.counter("store_api_token_store_hits", {
   incremental: true
 })
 
-/** The time limit for reading the credentials here. The endpoint reads them again, within its own deadline. */
-const credentialsTimeout = "10 seconds"
+/** The time limit for reading the purpose, and the credentials in it. The endpoint reads them again. */
+const purposeTimeout = "10 seconds"
 
-/** Milliseconds. Limits the option, which may be `Infinity`. A slower store would only delay acquisitions. */
+/** In milliseconds. A slower store would only delay acquisitions. */
 const maxStoreTimeout = 30_000
 
-const shortestLease = 100
-const longestLease = 60 * 60_000
+/** In milliseconds. */
+const leaseRange = { least: 100, most: 60 * 60_000 }
 
 /**
  * Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random.
@@ -132,11 +115,14 @@ const growth = 1.25
 const longestPause = 500
 
 /**
- * Wraps the `TokenSource` in the context. Fails with `ConfigurationError` if `authUrl` or `path` is invalid.
+ * Wraps the `TokenSource` in the context. Only processes whose sources have the same purpose share a token: the URL of
+ * the endpoint, the credentials, and the `identity` of the request. Fails with `ConfigurationError` if the source has
+ * no purpose, or if an option is not a duration.
  *
  * An acquisition first reads the store. If there is no usable token, it takes the lease, reads the store again,
  * acquires a token from the wrapped source and stores it. If another process has the lease, it waits for that process
- * to store a token. A stored token keeps its `acquiredAt`.
+ * to store a token. Only the store's own clock decides how long a stored token is valid, so processes whose clocks are
+ * wrong can share it.
  *
  * A renewal leaves the stored token in place until the new one overwrites it, so that a process that starts during a
  * slow or failed renewal uses it. A token that an API rejected, or that `refresh` replaces, is removed. After that, any
@@ -149,52 +135,56 @@ const longestPause = 500
  *
  * @example
  * ```ts
- * import { ClientCredentials, SharedTokenSource, TokenStore } from "@store-api/core"
+ * import { SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
  * import { Effect } from "effect"
  *
- * const inOneProcess = SharedTokenSource.make({
- *   authUrl: "https://auth.store.example",
- *   credentials: ClientCredentials.fromConfig()
- * }).pipe(Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory))
+ * const sharedInOneProcess = (source: TokenSource.Service) =>
+ *   SharedTokenSource.make({ storeTimeout: "2 seconds" }).pipe(
+ *     Effect.provideService(TokenSource.TokenSource, source),
+ *     Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory)
+ *   )
  * ```
  *
  * @since 1.0.0
  * @category constructors
  */
 export const make = (
-  options: Options
+  options: Options = {}
 ): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Effect.gen(function*() {
     const source = yield* TokenSource.TokenSource
-    const { acquisition, store } = yield* reliableStore.make(
-      yield* TokenStore,
-      Math.min(Duration.toMillis(options.storeTimeout ?? "1 second"), maxStoreTimeout),
-      storeFailures
-    )
-    const readSealing = sealingOf(options, {
-      url: yield* endpointUrl({ ...options, allowInsecure: true }),
-      // That of the default is empty.
-      identity: options.request?.identity ?? ""
+    if (Option.isNone(source.purpose)) {
+      return yield* unusable("TokenSource.purpose", "is missing: a source without a purpose cannot be shared")
+    }
+    const readPurpose = source.purpose.value
+    const leeway = yield* durationOf("provider.leeway", options.leeway ?? "30 seconds")
+    const leaseMillis = yield* durationOf("shared.lease", options.lease ?? "5 seconds", leaseRange)
+    const maxWait = yield* durationOf("shared.maxWait", options.maxWait ?? "45 seconds")
+    const storeTimeout = yield* durationOf("shared.storeTimeout", options.storeTimeout ?? "1 second", {
+      most: maxStoreTimeout
     })
-    const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
-    const leaseMillis = Math.min(Math.max(wholeMillis(options.lease ?? "5 seconds"), shortestLease), longestLease)
+    const { acquisition, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
+    const knownEnd = yield* Ref.make(storedToken.unknownEnd)
 
-    return TokenSource.make((replaced) =>
-      Effect.gen(function*() {
-        const acquire = Effect.suspend(() => source.acquire(replaced))
-        const sealing = yield* readSealing
-        if (sealing === undefined) return yield* acquire
-        const now = yield* Clock.currentTimeMillis
-        const token = storedToken.make(store, sealing, {
-          replacing: Option.getOrUndefined(Option.filter(replaced, ({ expiresAt }) => expiresAt.epochMillis > now)),
-          isRenewal: yield* Renewal,
-          leeway: options.leeway,
-          maxLife: longestLife(options)
+    return {
+      ...source,
+      acquire: ({ reason, replacing }) =>
+        Effect.gen(function*() {
+          const acquire = Effect.suspend(() => source.acquire({ reason, replacing }))
+          const purpose = yield* readSealed(readPurpose)
+          if (purpose === undefined) return yield* acquire
+          const { maxLifetime, sealing } = purpose
+          const wanted = {
+            reason,
+            replacing: Option.getOrUndefined(replacing),
+            leeway,
+            maxLife: Duration.toMillis(maxLifetime)
+          }
+          const token = yield* storedToken.make(store, sealing, wanted, knownEnd)
+          const lease = store.lease(sealing.key, leaseMillis)
+          return yield* acquisition(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait, storeTimeout }))
         })
-        const lease = store.lease(sealing.key, leaseMillis)
-        return yield* acquisition(findOrAcquire({ ...token, acquire, lease, leaseMillis, maxWait }))
-      })
-    )
+    }
   })
 
 /**
@@ -205,42 +195,50 @@ export const make = (
  * import { ClientCredentials, SharedTokenSource, TokenEndpoint } from "@store-api/core"
  * import { Layer } from "effect"
  *
- * const options = { authUrl: "https://auth.store.example", credentials: ClientCredentials.fromConfig() }
+ * const EndpointLive = TokenEndpoint.layer({
+ *   authUrl: "https://auth.store.example",
+ *   credentials: ClientCredentials.fromConfig()
+ * })
  *
- * const TokensLive = SharedTokenSource.layer(options).pipe(Layer.provide(TokenEndpoint.layer(options)))
+ * const TokensLive = SharedTokenSource.layer().pipe(Layer.provide(EndpointLive))
  * ```
  *
  * @since 1.0.0
  * @category layers
  */
 export const layer = (
-  options: Options
+  options: Options = {}
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Layer.effect(TokenSource.TokenSource, make(options))
 
-/** Reads the credentials. Returns `undefined` if that fails: nothing is shared, and the endpoint reports the error. */
-const sealingOf = ({ credentials }: Options, purpose: seals.Purpose) =>
-  Effect.flatMap(credentials, (credentials) =>
-    Effect.catchAllCause(
-      seals.make(credentials, purpose),
-      () => unsealed(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
+/**
+ * Reads the purpose, and derives the sealing from it. Returns `undefined` if that fails: nothing is shared, and the
+ * wrapped source reports the error.
+ */
+const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsError>) =>
+  Effect.flatMap(readPurpose, (purpose) =>
+    seals.make(purpose).pipe(
+      Effect.map((sealing) => ({ sealing, maxLifetime: purpose.maxLifetime })),
+      Effect.catchAllCause(() => warnOfUnshared("Web Crypto could not derive a key; this access token is not shared"))
     )).pipe(
       bounded(
-        credentialsTimeout,
-        unsealed(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
+        purposeTimeout,
+        warnOfUnshared("The client credentials were not read in time; this access token is not shared")
       ),
       Effect.catchAllCause(() => Effect.succeed(undefined))
     )
 
-const unsealed = Effect.as(undefined)
+const warnOfUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
 
 /** What an acquisition uses. Durations are in milliseconds. */
-interface Sharing extends storedToken.StoredToken {
+interface Sharing {
+  readonly token: storedToken.StoredToken
   /** Asks the wrapped source. */
   readonly acquire: Effect.Effect<AccessToken, AccessTokenError>
   readonly lease: ReturnType<Store["lease"]>
   readonly leaseMillis: number
   readonly maxWait: number
+  readonly storeTimeout: number
 }
 
 /**
@@ -250,23 +248,36 @@ interface Sharing extends storedToken.StoredToken {
 const findOrAcquire = (sharing: Sharing): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
     const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
-    for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(growth * pause, longestPause)) {
+    let pause = firstPause
+    while ((yield* monotonicMillis) < end) {
       const found = (yield* find(sharing)) ?? (yield* acquireWithLease(sharing))
       if (found !== undefined) return found
       yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
+      pause = Math.min(growth * pause, longestPause)
     }
-    return (yield* find(sharing)) ?? (yield* acquireAndPublish(sharing))
+    return (yield* find(sharing)) ?? (yield* acquireWithoutLease(sharing))
   }).pipe(
     Effect.catchTag("TokenStoreError", () => sharing.acquire),
     Effect.catchAllCause((cause) =>
-      Effect.flatMap(sharing.short, (short) => short ? Effect.succeed(short) : Effect.failCause(cause))
+      Effect.flatMap(
+        sharing.token.short,
+        (short) => short === undefined ? Effect.failCause(cause) : Effect.succeed(short)
+      )
     )
   )
 
-const find = (sharing: Sharing) =>
-  Effect.tap(sharing.find, (found) => found ? Metric.increment(storeHits) : Effect.void)
+const find = ({ token }: Sharing) =>
+  Effect.tap(token.find, (found) => found === undefined ? Effect.void : Metric.increment(storeHits))
 
-const acquireAndPublish = ({ acquire, publish }: Sharing) => Effect.tap(acquire, publish)
+/** After `maxWait`, the process with the lease may be stuck. */
+const acquireWithoutLease = ({ acquire, token }: Sharing) =>
+  Effect.flatMap(instant.now, (startedAt) => Effect.tap(acquire, (acquired) => token.publish(acquired, startedAt)))
+
+/** A token from the store, or one that has just arrived from the wrapped source. */
+interface Outcome {
+  readonly token: AccessToken
+  readonly arrivedAt?: number | undefined
+}
 
 /**
  * Returns the token that another process stored before this one took the lease, or else a new one. Returns `undefined`
@@ -275,25 +286,64 @@ const acquireAndPublish = ({ acquire, publish }: Sharing) => Effect.tap(acquire,
 const acquireWithLease = (sharing: Sharing) =>
   Effect.acquireUseRelease(
     sharing.lease,
-    (lease) =>
+    (lease): Effect.Effect<Outcome | undefined, AccessTokenError | TokenStoreError> =>
       Effect.gen(function*() {
         if (Option.isNone(lease)) return undefined
-        const found = yield* find(sharing)
-        if (found !== undefined) return found
-        yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease.value, sharing.leaseMillis)))
-        return yield* acquireAndPublish(sharing)
-      }).pipe(Effect.scoped),
-    (lease) => Option.isSome(lease) ? Effect.ignore(lease.value.release) : Effect.void
+        const token = yield* find(sharing)
+        return token === undefined ? yield* acquireAndPublish(sharing, lease.value) : { token }
+      }),
+    (lease, exit) =>
+      Effect.gen(function*() {
+        if (Option.isNone(lease)) return
+        const { release } = lease.value
+        const arrivedAt = Exit.isSuccess(exit) ? exit.value?.arrivedAt : undefined
+        if (arrivedAt === undefined) return yield* release
+        // The store delays a caller whose token has arrived by one time limit, in which it was also stored.
+        const left = arrivedAt + sharing.storeTimeout - (yield* monotonicMillis)
+        yield* bounded(Math.max(left, 0), Effect.void)(release)
+      }).pipe(Effect.ignore)
+  ).pipe(
+    Effect.map((outcome) => outcome?.token)
   )
 
-/** Extends a lease until this effect is interrupted or the lease is lost. */
-const keepExtending = (lease: Lease, millis: number): Effect.Effect<void> =>
-  Effect.sleep(Math.ceil(millis / 3)).pipe(
-    Effect.zipRight(lease.extend),
+/** Acquires a token while it extends the lease, and stores it. */
+const acquireAndPublish = ({ acquire, leaseMillis, token }: Sharing, lease: Lease) =>
+  Effect.gen(function*() {
+    const startedAt = yield* instant.now
+    const heldSince = yield* Ref.make<instant.Instant | undefined>(startedAt)
+    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis, heldSince)))
+    const acquired = yield* acquire
+    const arrivedAt = yield* instant.now
+    // A process that was frozen may have lost the lease to another one, which has stored a newer token.
+    if (yield* isHeld(lease, leaseMillis, yield* Ref.get(heldSince))) yield* token.publish(acquired, startedAt)
+    return { token: acquired, arrivedAt: arrivedAt.monotonic }
+  }).pipe(Effect.scoped)
+
+/** Extends a lease until this effect is interrupted or the lease is lost. Sets since when it is held. */
+const keepExtending = (
+  lease: Lease,
+  millis: number,
+  heldSince: Ref.Ref<instant.Instant | undefined>
+): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    const before = yield* instant.now
+    const isExtended = yield* lease.extend
+    yield* Ref.set(heldSince, isExtended ? before : undefined)
+    return isExtended
+  }).pipe(
+    Effect.delay(Math.ceil(millis / 3)),
     Effect.orElseSucceed(() => true),
-    Effect.repeat({ while: (held) => held }),
+    Effect.repeat({ while: (isExtended) => isExtended }),
     Effect.asVoid
   )
+
+/** Whether a lease is still held. Asks the store only if the duration has passed since the last extension. */
+const isHeld = (lease: Lease, millis: number, heldSince: instant.Instant | undefined): Effect.Effect<boolean> =>
+  Effect.flatMap(instant.now, (now) => {
+    if (heldSince === undefined) return Effect.succeed(false)
+    const isInDoubt = instant.elapsed(heldSince, now) >= millis
+    return isInDoubt ? Effect.orElseSucceed(lease.extend, () => false) : Effect.succeed(true)
+  })
 
 const jittered = (millis: number): Effect.Effect<number> =>
   Effect.map(Random.next, (chance) => millis * (0.75 + 0.25 * chance))

@@ -225,7 +225,7 @@ export const layerShared = (
   compose(
     options,
     withCredentials(options, (checked) =>
-      SharedTokenSource.layer({ ...options.shared, ...checked, leeway: options.provider?.leeway }).pipe(
+      SharedTokenSource.layer({ ...options.shared, leeway: options.provider?.leeway }).pipe(
         Layer.provide(endpoint(options)(checked))
       ))
   )

@@ -6,7 +6,7 @@
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
@@ -14,20 +14,16 @@ import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
-import {
-  type AccessTokenError,
-  ConfigurationError,
-  type CredentialsError,
-  isTransient,
-  TokenRequestError
-} from "./AccessTokenError.js"
+import type { ConfigurationError } from "./AccessTokenError.js"
+import { type AccessTokenError, type CredentialsError, isTransient, TokenRequestError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
-import { endpointUrl, unusable } from "./internal/baseUrl.js"
+import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { longestLife } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
+import { positiveDurationOf, unusable } from "./internal/options.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -94,15 +90,15 @@ const longestRead = 10_000
  *
  * @example
  * ```ts
- * import { ClientCredentials, TokenEndpoint } from "@store-api/core"
- * import { Effect, Option } from "effect"
+ * import { ClientCredentials, TokenEndpoint, TokenSource } from "@store-api/core"
+ * import { Effect } from "effect"
  *
  * const token = Effect.gen(function*() {
  *   const source = yield* TokenEndpoint.make({
  *     authUrl: "https://auth.store.example",
  *     credentials: ClientCredentials.fromConfig()
  *   })
- *   return yield* source.acquire(Option.none())
+ *   return yield* source.acquire(TokenSource.missing)
  * })
  * ```
  *
@@ -116,23 +112,29 @@ export const make = (
     const url = yield* endpointUrl(options)
     const request = options.request ?? TokenRequest.specification
     const problem = typeof request.request === "function" ? request.own?.problem : "must come from TokenRequest"
-    if (problem !== undefined) return yield* unusable("request", problem)
+    if (problem !== undefined) return yield* unusable("endpoint.request", problem)
     if (!Effect.isEffect(options.credentials)) return yield* unusable("credentials", "must be an Effect")
-    const maxLife = yield* positive("maxLifetime", longestLife(options))
-    const attemptTimeout = yield* positive("attemptTimeout", options.attemptTimeout ?? "10 seconds")
-    const deadline = yield* positive("deadline", options.deadline ?? "30 seconds")
+    const maxLife = yield* positiveDurationOf("endpoint.maxLifetime", longestLife(options))
+    const attemptTimeout = yield* positiveDurationOf("endpoint.attemptTimeout", options.attemptTimeout ?? "10 seconds")
+    const deadline = yield* positiveDurationOf("endpoint.deadline", options.deadline ?? "30 seconds")
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
-      return yield* unusable("maxResponseBytes", "must be a whole number from 1")
+      return yield* unusable("endpoint.maxResponseBytes", "must be a whole number from 1")
     }
     const client = yield* clientOf(yield* HttpClient.HttpClient)
     const endpoint = { client, url, request, attemptTimeout, maxLife, maxResponseBytes }
-    return TokenSource.make((replacing) =>
-      acquisition(
-        (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
-        options.credentials,
-        deadline
-      )
+    return TokenSource.make(
+      ({ replacing }) =>
+        acquisition(
+          (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
+          options.credentials,
+          deadline
+        ),
+      Effect.map(options.credentials, ({ clientId, clientSecret }) => ({
+        name: [url, clientId, request.identity],
+        secret: clientSecret,
+        maxLifetime: maxLife
+      }))
     )
   })
 
@@ -160,12 +162,6 @@ export const layer = (
   options: Options
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, HttpClient.HttpClient> =>
   Layer.effect(TokenSource.TokenSource, make(options))
-
-/** In milliseconds. */
-const positive = (option: string, duration: Duration.DurationInput): Effect.Effect<number, ConfigurationError> => {
-  const millis = Duration.toMillis(duration)
-  return millis > 0 ? Effect.succeed(millis) : new ConfigurationError({ option, reason: "must be greater than zero" })
-}
 
 /**
  * Runs one acquisition. If the endpoint refuses the credentials, reads them once more and tries them if they changed.

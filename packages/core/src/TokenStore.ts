@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { described } from "./internal/described.js"
-import { monotonicMillis } from "./internal/monotonicMillis.js"
+import * as instant from "./internal/instant.js"
 
 /**
  * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,
@@ -27,7 +27,7 @@ import { monotonicMillis } from "./internal/monotonicMillis.js"
  */
 export interface Service {
   /** Returns the entry of that key, or none if there is none or it has expired. */
-  readonly get: (key: string) => Effect.Effect<Option.Option<string>, TokenStoreError>
+  readonly get: (key: string) => Effect.Effect<Option.Option<Stored>, TokenStoreError>
   /** Sets or replaces the entry of that key, which expires after `life`. */
   readonly put: (key: string, entry: string, life: Duration.DurationInput) => Effect.Effect<void, TokenStoreError>
   /** Removes the entry if it is still the given one. Returns whether it removed it. */
@@ -37,6 +37,20 @@ export interface Service {
     key: string,
     duration: Duration.DurationInput
   ) => Effect.Effect<Option.Option<Lease>, TokenStoreError>
+}
+
+/**
+ * An entry, and how much of its lifetime remains by the store's own clock, read in the same step. So no process depends
+ * on the clock of another one.
+ *
+ * @see TokenStore
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface Stored {
+  readonly entry: string
+  readonly remaining: Duration.DurationInput
 }
 
 /**
@@ -145,13 +159,19 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
   ([entries, leases]) =>
     TokenStore.of({
       get: (key) =>
-        Effect.zipWith(
-          Ref.get(entries),
-          monotonicMillis,
-          (all, now) => Option.fromNullable(validAt(now, all).get(key)?.value)
+        Effect.zipWith(Ref.get(entries), instant.now, (all, now) =>
+          Option.map(Option.fromNullable(validAt(now, all).get(key)), (held) => ({
+            entry: held.value,
+            remaining: Duration.millis(leftOf(held, now))
+          }))),
+      put: (key, entry, life) =>
+        Effect.asVoid(
+          setIf(entries, key, () =>
+            true)(entry, life)
         ),
-      put: (key, entry, life) => Effect.asVoid(setIf(entries, key, () => true)(entry, life)),
-      remove: (key, entry) => setIf(entries, key, (current) => current === entry)(entry, 0),
+      remove: (key, entry) =>
+        setIf(entries, key, (current) =>
+          current === entry)(entry, 0),
       lease: (key, duration) =>
         Effect.suspend(() => {
           const owner = globalThis.crypto.randomUUID()
@@ -181,18 +201,28 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
  */
 export const layerMemory: Layer.Layer<TokenStore> = Layer.effect(TokenStore, makeMemory)
 
-/** Values by key, with the time at which they expire, in milliseconds of the monotonic clock. */
-type Memory = ReadonlyMap<string, { readonly value: string; readonly until: number }>
+/** Values by key, and for how many milliseconds each is valid. */
+type Memory = ReadonlyMap<string, Valued>
 
-const validAt = (now: number, memory: Memory) => new Map([...memory].filter(([, { until }]) => now < until))
+interface Valued {
+  readonly value: string
+  readonly since: instant.Instant
+  readonly life: number
+}
+
+/** By the clock that advanced further: the monotonic clock may stop while the machine sleeps. */
+const leftOf = ({ life, since }: Valued, now: instant.Instant): number => life - instant.elapsed(since, now)
+
+const validAt = (now: instant.Instant, memory: Memory) =>
+  new Map([...memory].filter(([, valued]) => leftOf(valued, now) > 0))
 
 /** Sets a value if the current one is as expected. Returns whether it was. A lifetime of zero removes the value. */
 const setIf =
   (memory: Ref.Ref<Memory>, key: string, isExpected: (current: string | undefined) => boolean) =>
   (value: string, life: Duration.DurationInput): Effect.Effect<boolean> =>
-    Effect.flatMap(monotonicMillis, (now) =>
+    Effect.flatMap(instant.now, (now) =>
       Ref.modify(memory, (all): [boolean, Memory] => {
         const valid = validAt(now, all)
         if (!isExpected(valid.get(key)?.value)) return [false, valid]
-        return [true, valid.set(key, { value, until: now + Duration.toMillis(life) })]
+        return [true, valid.set(key, { value, since: now, life: Duration.toMillis(life) })]
       }))

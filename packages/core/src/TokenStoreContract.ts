@@ -8,7 +8,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -68,6 +68,8 @@ export class TokenStoreContractError
 /** The operations of a store, with `undefined` for none. */
 interface Store extends Omit<Service, "get" | "lease"> {
   readonly get: (key: string) => Effect.Effect<string | undefined, TokenStoreError>
+  /** In milliseconds. */
+  readonly remaining: (key: string) => Effect.Effect<number, TokenStoreError>
   readonly lease: (key: string, duration: Duration.DurationInput) => Effect.Effect<Lease | undefined, TokenStoreError>
 }
 
@@ -79,7 +81,13 @@ const rule = (rule: string, steps: (store: Store, key: string) => Effect.Effect<
     steps(
       {
         ...store,
-        get: (key) => Effect.map(store.get(key), Option.getOrUndefined),
+        get: (key) =>
+          Effect.map(store.get(key), Option.match({ onNone: () => undefined, onSome: ({ entry }) => entry })),
+        remaining: (key) =>
+          Effect.map(
+            store.get(key),
+            Option.match({ onNone: () => 0, onSome: ({ remaining }) => Duration.toMillis(remaining) })
+          ),
         lease: (key, duration) => Effect.map(store.lease(key, duration), Option.getOrUndefined)
       },
       `store-api-token-v1:contract-${globalThis.crypto.randomUUID()}`
@@ -214,6 +222,24 @@ export const rules: ReadonlyArray<Rule> = [
         yield* expect("get after two thirds of the lifetime", Effect.succeed(seen), "one")
       })
     )),
+
+  rule("returns how much of the lifetime of an entry remains", ({ put, remaining }, key) =>
+    Effect.gen(function*() {
+      const start = yield* monotonicMillis
+      yield* put(key, "one", minute)
+      yield* Effect.sleep(2 * margin)
+      const before = yield* monotonicMillis
+      const seen = yield* remaining(key)
+      const [least, most] = [60_000 - ((yield* monotonicMillis) - start), 60_000 - (before - start)]
+      // The entry was stored some time after the start of `put`.
+      const latest = Math.max(most, 60_000 - 2 * margin) + margin
+      if (seen < least - margin || seen > latest) {
+        return yield* Effect.fail<Problem>(`get returned that ${seen} ms remain, instead of ${least} to ${latest}`)
+      }
+      yield* put(key, "two", brief)
+      const next = yield* remaining(key)
+      if (next > brief) return yield* Effect.fail<Problem>(`get returned that ${next} ms of ${brief} ms remain`)
+    })),
 
   rule(
     "removes an entry at the end of its lifetime, and a new entry has its own lifetime",

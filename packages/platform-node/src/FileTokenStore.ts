@@ -14,7 +14,7 @@ import * as NodePath from "@effect/platform-node/NodePath"
 import { type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
@@ -122,7 +122,13 @@ export const make = (
 
     return TokenStore.of({
       get: (key) =>
-        operation("get", Effect.map(files.read(folder, entryOf(key)), (file) => Option.fromNullable(file?.value))),
+        operation(
+          "get",
+          Effect.map(files.read(folder, entryOf(key)), (file) =>
+            file?.value === undefined
+              ? Option.none()
+              : Option.some({ entry: file.value, remaining: Duration.millis(file.remaining ?? 0) }))
+        ),
       put: (key, value, life) =>
         operation("put", Effect.zipRight(create, files.replace(folder, entryOf(key), { value, life }))).pipe(
           Effect.zipLeft(Effect.ignore(files.removeExpired(folder)))

@@ -9,6 +9,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { rules } from "@store-api/core/TokenStoreContract"
 import { FileTokenStore } from "@store-api/platform-node"
+import { entryOf } from "@store-api/testing/entryOf"
 import { withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import type { Layer } from "effect"
@@ -53,7 +54,7 @@ describe("FileTokenStore", () => {
       yield* store.put(key, `entry of ${key}`, "1 minute")
       yield* store.lease(key, "1 minute")
     }
-    for (const key of keys) deepStrictEqual(yield* store.get(key), Option.some(`entry of ${key}`))
+    for (const key of keys) deepStrictEqual(yield* entryOf(store, key), Option.some(`entry of ${key}`))
     deepStrictEqual(readdirSync(join(folder, "..")), ["tokens"])
     deepStrictEqual(readdirSync(folder), ["store-api-v1"])
     for (const kind of [".entry", ".lease"]) {
@@ -68,7 +69,7 @@ describe("FileTokenStore", () => {
 
   test.live("creates nothing until the first put or lease", function*() {
     const { folder, store } = yield* started
-    deepStrictEqual([yield* store.get("key"), yield* store.remove("key", "entry")], [Option.none(), false])
+    deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "entry")], [Option.none(), false])
     deepStrictEqual(readdirSync(join(folder, "..")), [])
   })
 
@@ -93,7 +94,7 @@ describe("FileTokenStore", () => {
     const seen: Array<string> = []
     for (const step of ["makeDirectory", "writeFileString", "rename", "remove"]) {
       yield* interruptedAt(step, folder, (slow) => slow.put("key", `new: ${step}`, "1 minute"))
-      seen.push(Option.getOrElse(yield* store.get("key"), () => "nothing"))
+      seen.push(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"))
       assert.lengthOf(files(), 1, step)
     }
     deepStrictEqual(seen, ["old", "new: writeFileString", "new: rename", "new: remove"])
@@ -111,7 +112,7 @@ describe("FileTokenStore", () => {
     yield* store.put("key", "entry", "10 seconds")
     const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
     yield* TestClock.setTime(1e12 + by)
-    deepStrictEqual(yield* store.get("key"), isValid ? Option.some("entry") : Option.none())
+    deepStrictEqual(yield* entryOf(store, "key"), isValid ? Option.some("entry") : Option.none())
     deepStrictEqual([yield* store.remove("key", "entry"), yield* lease.extend], [isValid, isValid])
     assert.strictEqual(Option.isNone(yield* store.lease("key", "10 seconds")), isValid)
   })
@@ -147,7 +148,7 @@ describe.concurrent("FileTokenStore with a file that was", () => {
       yield* lost.release
       deepStrictEqual(pathsIn(folder), damaged)
       yield* store.put("key", "another", "1 minute")
-      deepStrictEqual(yield* store.get("key"), Option.some("another"))
+      deepStrictEqual(yield* entryOf(store, "key"), Option.some("another"))
       const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
       assert.isTrue(yield* lease.extend)
       assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
@@ -196,7 +197,7 @@ describe("FileTokenStore does not use a folder", () => {
       }
       chmodSync(path, 0o700)
     }
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
   })
 
   onPosix("that other users can open, on a system without numeric user ids", function*() {
@@ -207,7 +208,7 @@ describe("FileTokenStore does not use a folder", () => {
     const { getuid } = process
     yield* Effect.acquireUseRelease(
       Effect.sync(() => Object.assign(process, { getuid: undefined })),
-      () => Effect.map(store.get("key"), (entry) => deepStrictEqual(entry, Option.some("entry"))),
+      () => Effect.map(entryOf(store, "key"), (entry) => deepStrictEqual(entry, Option.some("entry"))),
       () => Effect.sync(() => Object.assign(process, { getuid }))
     )
   })
@@ -290,10 +291,10 @@ describe("FileTokenStore fails", () => {
     const broken = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
     yield* allFail(broken, reason, failing)
     if (!failing.includes("get")) {
-      deepStrictEqual(yield* broken.get("key"), Option.some("entry"))
+      deepStrictEqual(yield* entryOf(broken, "key"), Option.some("entry"))
       deepStrictEqual(yield* broken.lease("leased", "1 minute"), Option.none())
     }
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
     deepStrictEqual(files(), before)
   })
 
@@ -373,7 +374,7 @@ describe("FileTokenStore, while another process changes the folder", () => {
       ...(step !== undefined && { [step]: store.put("key", last, "1 minute") })
     })
     assert.isFalse(yield* slow.remove("key", "old"))
-    deepStrictEqual(Option.getOrElse(yield* store.get("key"), () => "nothing"), last)
+    deepStrictEqual(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"), last)
     assert.lengthOf(files(), when === "removed" ? 0 : 1)
   })
 
@@ -382,7 +383,7 @@ describe("FileTokenStore, while another process changes the folder", () => {
     yield* store.put("key", "old", "1 minute")
     const rename = store.put("key", "new", "1 minute")
     yield* interruptedAt("link", folder, (slow) => slow.remove("key", "old"), { rename })
-    deepStrictEqual(yield* store.get("key"), Option.some("new"))
+    deepStrictEqual(yield* entryOf(store, "key"), Option.some("new"))
     assert.lengthOf(files(), 1)
   })
 
@@ -461,7 +462,7 @@ describe("FileTokenStore removes", () => {
     yield* added(part(JSON.stringify({ value: "entry", from: 0, until: 1 })), true)
     kept.push(yield* added(putAnother(store), false))
     deepStrictEqual(files(), kept.sort())
-    deepStrictEqual(yield* store.get("valid"), Option.some("entry"))
+    deepStrictEqual(yield* entryOf(store, "valid"), Option.some("entry"))
     assert.isTrue(Option.isNone(yield* store.lease("valid", "1 minute")))
   })
 
@@ -482,7 +483,7 @@ describe("FileTokenStore removes", () => {
     assert.isFalse(existsSync(expired))
     deepStrictEqual(foreign.filter((file) => !existsSync(file)), [])
     yield* store.put("key", "entry", "1 minute")
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
   })
 
   test.live("the other files if one cannot be read", function*() {
@@ -493,7 +494,7 @@ describe("FileTokenStore removes", () => {
     for (const path of unreadable) mkdirSync(path)
     age(120, ...pathsIn(folder))
     yield* putAnother(store)
-    deepStrictEqual(yield* store.get("another key"), Option.some("entry"))
+    deepStrictEqual(yield* entryOf(store, "another key"), Option.some("entry"))
     assert.isFalse(existsSync(expired))
     for (const path of unreadable) assert.isTrue(existsSync(path))
   })
@@ -507,7 +508,7 @@ describe("FileTokenStore removes", () => {
   const exists = (store: TokenStore.Service, lease: TokenStore.Lease | undefined | void) =>
     Effect.gen(function*() {
       if (lease === undefined) {
-        deepStrictEqual(yield* store.get("key"), Option.some("mine"))
+        deepStrictEqual(yield* entryOf(store, "key"), Option.some("mine"))
         return
       }
       deepStrictEqual([yield* lease.extend, yield* store.lease("key", "1 minute")], [true, Option.none()])

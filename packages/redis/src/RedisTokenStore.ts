@@ -51,11 +51,9 @@ export interface Options {
  * @category models
  */
 export interface Commands {
-  /** The value of a key, by `GET`. */
-  readonly get: (key: string) => Promise<string | null>
   /** Sets a value that expires, by `SET` with `PX`. */
   readonly set: (key: string, value: string, options: { readonly PX: number }) => Promise<string | null>
-  /** Runs a script that calls `GET`, `SET`, `DEL` or `PEXPIRE`, by `EVAL`. */
+  /** Runs a script that calls `GET`, `SET`, `DEL`, `PTTL` or `PEXPIRE`, by `EVAL`. */
   readonly eval: (
     script: string,
     options: { readonly keys: Array<string>; readonly arguments: Array<string> }
@@ -167,6 +165,14 @@ export const layerConfig = (
 ): Layer.Layer<TokenStore, ConfigurationError | ConfigError.ConfigError> =>
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
+/**
+ * Gets a value and its remaining lifetime. Another application may have stored a value of another type under this key,
+ * which the next entry replaces.
+ */
+const getWithLife = "local found = redis.pcall('GET', KEYS[1]) " +
+  "if type(found) == 'string' then return {found, redis.call('PTTL', KEYS[1])} end " +
+  "if found and not string.find(found.err, 'WRONGTYPE') then return found end return false"
+
 /** Sets a key that does not exist. Succeeds again if it has this value: the response to the first attempt was lost. */
 const setIfAbsent = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) " +
   "or redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end return 0"
@@ -196,9 +202,14 @@ const storeOf = (run: Run, prefix = ""): Service => {
 
   return TokenStore.of({
     get: (key) =>
-      Effect.map(command("get", (client) => client.get(prefix + key)), Option.fromNullable).pipe(
-        // Another application stored a value of another type under this key. The next entry replaces it.
-        Effect.catchIf(({ reason }) => reason === "WRONGTYPE", () => Effect.succeedNone)
+      Effect.map(
+        command("get", (client) => client.eval(getWithLife, { keys: [prefix + key], arguments: [] })),
+        (reply) => {
+          const [entry, millis] = Array.isArray(reply) ? reply as ReadonlyArray<unknown> : []
+          return typeof entry === "string" && typeof millis === "number"
+            ? Option.some({ entry, remaining: Duration.millis(millis) })
+            : Option.none()
+        }
       ),
     put: (key, entry, life) =>
       Effect.asVoid(command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),

@@ -207,14 +207,17 @@ const storeOf = (connected: Connected): Service => {
   // Old rows remain only after a secret was changed. Deleting them by name locks no other row.
   const clean = Effect.flatMap(
     rows(statements.findOld),
-    (names) => Effect.forEach(names, (name) => execute(statements.deleteOld, name))
+    (names) => Effect.forEach(names, ([name]) => execute(statements.deleteOld, String(name)))
   )
 
   return TokenStore.of({
     get: (key) =>
       Effect.map(
         run("get", entryOf(key), rows(statements.get, entryOf(key))),
-        ([value]) => Option.flatMap(Option.fromNullable(value), decode)
+        ([row]) =>
+          row === undefined
+            ? Option.none()
+            : Option.map(decode(String(row[0])), (entry) => ({ entry, remaining: Duration.millis(Number(row[1])) }))
       ),
     put: (key, entry, life) => {
       const put = execute(statements.put, entryOf(key), encode(entry), millisOf(life))
@@ -253,9 +256,7 @@ const executorOf = ({ database, sql }: Connected) => {
   const statement = (text: string, values: Values) => sql.unsafe(database === "pg" ? numbered(text) : text, [...values])
 
   const execute: Execute = (text, ...values) => attempt(statement(text, values).raw)
-  /** Returns the first column. */
-  const rows = (text: string, ...values: Values) =>
-    Effect.map(attempt(statement(text, values).values), (rows) => rows.map(([first]) => String(first)))
+  const rows = (text: string, ...values: Values) => attempt(statement(text, values).values)
   /** Returns whether the statement changed a row. */
   const changes = (text: string, ...values: Values) =>
     database === "mysql"
@@ -294,12 +295,12 @@ const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execut
 }
 
 const statementsOf = (database: Database, table: string) => {
-  const { later, now, replace, yesterday } = dialects[database]
+  const { later, left, now, replace, yesterday } = dialects[database]
   const isStored = `name = ? AND value = ? AND expires > ${now}`
   const row = `INTO ${table} (name, value, expires)`
   const values = `VALUES (?, ?, ${later})`
   return {
-    get: `SELECT value FROM ${table} WHERE name = ? AND expires > ${now}`,
+    get: `SELECT value, ${left} FROM ${table} WHERE name = ? AND expires > ${now}`,
     put: `INSERT ${row} ${values} ${replace}`,
     expire: `UPDATE ${table} SET expires = ${now} WHERE ${isStored}`,
     extend: `UPDATE ${table} SET expires = ${later} WHERE ${isStored}`,
@@ -321,6 +322,8 @@ interface Dialect {
   readonly now: string
   /** With one value, in milliseconds. */
   readonly later: string
+  /** The milliseconds until a row expires. */
+  readonly left: string
   readonly yesterday: string
   /** Assigns the inserted values to the row that is in the way. */
   readonly replace: string
@@ -336,6 +339,7 @@ const dialects: Record<Database, Dialect> = {
     // `now()` is the start of the transaction.
     now: "clock_timestamp()",
     later: "clock_timestamp() + CAST(? AS double precision) * interval '1 millisecond'",
+    left: "extract(epoch from expires - clock_timestamp()) * 1000",
     yesterday: "clock_timestamp() - interval '1 day'",
     replace: replaceOnConflict
   },
@@ -346,6 +350,7 @@ const dialects: Record<Database, Dialect> = {
     // `NOW` follows the time zone of the session, and summer time.
     now: "UTC_TIMESTAMP(6)",
     later: "UTC_TIMESTAMP(6) + INTERVAL ? * 1000 MICROSECOND",
+    left: "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires) / 1000",
     yesterday: "UTC_TIMESTAMP(6) - INTERVAL 1 DAY",
     replace: "ON DUPLICATE KEY UPDATE value = VALUES(value), expires = VALUES(expires)"
   },
@@ -353,6 +358,7 @@ const dialects: Record<Database, Dialect> = {
     columns: "(name TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL NOT NULL)",
     now: sqliteNow,
     later: `${sqliteNow} + ?`,
+    left: `expires - ${sqliteNow}`,
     yesterday: `${sqliteNow} - 86400000`,
     replace: replaceOnConflict
   }

@@ -9,6 +9,7 @@ import { createClient } from "@redis/client"
 import type { TokenStore } from "@store-api/core"
 import { Effect, Option, type Scope } from "effect"
 import { filesOf, selfSigned } from "./certificates.js"
+import { entryOf } from "./entryOf.js"
 import { freePort, newFolder, shared } from "./loopback.js"
 import { end, until } from "./network.js"
 
@@ -123,7 +124,7 @@ export const sharedRedis = (): Effect.Effect<RedisServer> =>
 export const works = (store: TokenStore.Service, key = "key") =>
   Effect.gen(function*() {
     yield* store.put(key, "entry", "1 minute")
-    deepStrictEqual(yield* store.get(key), Option.some("entry"))
+    deepStrictEqual(yield* entryOf(store, key), Option.some("entry"))
     const lease = Option.getOrThrow(yield* store.lease(key, "1 minute"))
     assert.isTrue(Option.isNone(yield* store.lease(key, "1 minute")))
     assert.isTrue(yield* lease.extend)

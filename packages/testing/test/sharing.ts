@@ -1,17 +1,33 @@
 /** Processes that share a token, each a `SharedTokenSource` of the test's process. */
-import { AccessToken, ClientCredentials, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+import { HttpClient } from "@effect/platform"
+import {
+  AccessToken,
+  ClientCredentials,
+  SharedTokenSource,
+  TokenEndpoint,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
 import { DateTime, Effect, Option, Redacted } from "effect"
 import { settle, watchSleeps } from "./effectLine.js"
 
 export const authUrl = "https://auth.shop.example/base"
 
-/** What the shared token is for. */
-export const purpose = { url: `${authUrl}/v1/oauth/accesstoken`, identity: "" }
-
 export const credentialsOf = (clientId: string, clientSecret: string) =>
   Effect.orDie(ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) }))
 
 export const credentials = Effect.runSync(credentialsOf("invented-client-id", "invented-client-secret-0123456789"))
+
+type EndpointOptions = Pick<TokenEndpoint.Options, "authUrl" | "path" | "request" | "credentials" | "maxLifetime">
+
+/** What the tokens of an endpoint are for. Nothing is sent to it. */
+export const purposeOf = (options: Partial<EndpointOptions> = {}) =>
+  TokenEndpoint.make({ authUrl, credentials: Effect.succeed(credentials), ...options }).pipe(
+    Effect.provideService(HttpClient.HttpClient, HttpClient.make(() => Effect.dieMessage("nothing is sent"))),
+    Effect.map((endpoint) => Option.getOrThrow(endpoint.purpose))
+  )
+
+export const purpose = Effect.runSync(Effect.flatten(purposeOf()))
 
 /** A token that is acquired now, by the clock in the context, with a value in every field. */
 export const fullToken = (value: string, minutes = 60) =>
@@ -27,16 +43,19 @@ export const fullToken = (value: string, minutes = 60) =>
       clientId: Option.some("invented-client-id")
     }))
 
+/** The options of an endpoint, and of the shared source over it. */
+export type MemberOptions = SharedTokenSource.Options & Partial<EndpointOptions>
+
 /** The shared source of one process of the fleet, over the common endpoint and store. */
-export const member = (
-  source: TokenSource.Service,
-  store: TokenStore.Service,
-  options: Partial<SharedTokenSource.Options> = {}
-) =>
-  Effect.zipRight(
-    watchSleeps,
-    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), ...options })
-  ).pipe(Effect.provideService(TokenSource.TokenSource, source), Effect.provideService(TokenStore.TokenStore, store))
+export const member = (source: TokenSource.Service, store: TokenStore.Service, options: MemberOptions = {}) =>
+  Effect.gen(function*() {
+    yield* watchSleeps
+    const purpose = Option.some(yield* purposeOf(options))
+    return yield* SharedTokenSource.make(options).pipe(
+      Effect.provideService(TokenSource.TokenSource, { ...source, purpose }),
+      Effect.provideService(TokenStore.TokenStore, store)
+    )
+  })
 
 /** The number of running Web Crypto operations. They run in threads and take real time. */
 let encrypting = 0

@@ -52,7 +52,7 @@ const overEndpoint = async ({ server }: Setting, cached: (acquire: Get) => Effec
   const endpoint = TokenEndpoint.layer({ authUrl: server.origin, credentials })
   const runtime = ManagedRuntime.make(Layer.provide(endpoint, NodeHttp.layer({ proxy: "none" })))
   const source = await runtime.runPromise(TokenSource.TokenSource)
-  const get = await runtime.runPromise(cached(source.acquire(Option.none())))
+  const get = await runtime.runPromise(cached(source.acquire(TokenSource.missing)))
   return clientOf(get, () => runtime.dispose())
 }
 

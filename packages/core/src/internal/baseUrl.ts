@@ -1,11 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { ConfigurationError } from "../AccessTokenError.js"
+import { unusable } from "./options.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
 export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
-
-export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
 
 /** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (
@@ -42,7 +41,7 @@ export const endpointUrl = (options: {
     const given = options.path ?? "/v1/oauth/accesstoken"
     if (given === "") return href
     if (typeof given !== "string" || /[^!-~]|[?#]|:\/\//.test(given)) {
-      return yield* unusable("path", "must be a path, without a query or a fragment")
+      return yield* unusable("endpoint.path", "must be a path, without a query or a fragment")
     }
     const path = `/${given.replace(/^\/+/, "")}`
     const end = withoutSlashes(path)

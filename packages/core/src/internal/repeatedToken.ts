@@ -2,13 +2,14 @@
 import * as Equal from "effect/Equal"
 import { AccessToken } from "../AccessToken.js"
 
-export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
+type Compared = Pick<AccessToken, "value" | "expiresAt">
 
-export const expiresLater = (a: AccessToken, b: AccessToken): boolean =>
-  a.expiresAt.epochMillis > b.expiresAt.epochMillis
+export const sameValue = (a: Compared, b: Compared): boolean => Equal.equals(a.value, b.value)
+
+export const expiresLater = (a: Compared, b: Compared): boolean => a.expiresAt.epochMillis > b.expiresAt.epochMillis
 
 /** Whether an acquisition brought no progress: the same token again, or one that expires no later. */
-export const isRepeated = (last: AccessToken, token: AccessToken): boolean =>
+export const isRepeated = (last: AccessToken, token: Pick<AccessToken, "value" | "expiresAt">): boolean =>
   sameValue(last, token) || !expiresLater(token, last)
 
 /** By how much the expiry of a repeated token may differ, in milliseconds: a second, and the time of the request. */
@@ -24,6 +25,10 @@ export const withKnownExpiry = (last: AccessToken | undefined, token: AccessToke
     ? new AccessToken({ ...token, expiresAt: last.expiresAt })
     : token
 
+/** Whether the endpoint has extended the lifetime of a token that it returned again. */
+export const isExtended = (last: AccessToken, token: AccessToken): boolean =>
+  token.expiresAt.epochMillis - last.expiresAt.epochMillis >= expiryTolerance
+
 /** A token that brought no progress, and expires sooner than this, is not renewed again before it has expired. */
 const shortestLife = 8000
 
@@ -37,8 +42,5 @@ export const lifeOfRepeated = (left: number): number => left < shortestLife ? 0 
 export const longestAhead = 0.25
 
 /** Whether the first of many processes may renew a token that brought no progress when it was acquired. */
-export const isRepeatedDue = (
-  { acquiredAt, expiresAt }: Pick<AccessToken, "acquiredAt" | "expiresAt">,
-  now: number
-): boolean =>
-  expiresAt.epochMillis - now <= lifeOfRepeated(expiresAt.epochMillis - acquiredAt.epochMillis) * longestAhead
+export const isRepeatedDue = ({ left, life }: { readonly left: number; readonly life: number }): boolean =>
+  left <= lifeOfRepeated(life) * longestAhead

@@ -316,9 +316,13 @@ describe("AuthorizedHttpClient", () => {
       ["apiUrl", { apiUrl: "http://api.store.example" }, "must be an https URL, or an http URL of this machine"],
       ["apiUrl", { apiUrl: "https://user:invented@api.store.example" }, "must not contain a user name or password"],
       ["apiUrl", { apiUrl: "https://api.store.example?x=1" }, "must not have a query"],
-      ["trustedOrigins", { trustedOrigins: ["http://files.store.example"] }, "must be an https URL"],
-      ["trustedOrigins", { trustedOrigins: ["https://files.store.example/a"] }, "must contain origins, without a path"],
-      ["header.name", { header: { name: "x token" } }, "is not the name of an HTTP header"]
+      ["client.trustedOrigins", { trustedOrigins: ["http://files.store.example"] }, "must be an https URL"],
+      [
+        "client.trustedOrigins",
+        { trustedOrigins: ["https://files.store.example/a"] },
+        "must contain origins, without a path"
+      ],
+      ["client.header.name", { header: { name: "x token" } }, "is not the name of an HTTP header"]
     ])("names an invalid option when the client is created: %s", function*([option, options, reason]) {
       const error = yield* Effect.flip(make(options))
       assert.strictEqual(error.option, option)

@@ -199,7 +199,7 @@ describe("TokenRequest", () => {
 
     test.each([
       ...["/token?a=canary", "/token#canary", "https://canary.example/", " ", "/canary\n", "/canary\u00f6"].map(
-        (path) => [{ path }, "path", noPath] as const
+        (path) => [{ path }, "endpoint.path", noPath] as const
       ),
       ...["token", "/token", "/token/"].map((path) => {
         const reason = `must be the base URL, without ${path.replace(/^\/*/, "/")}`
@@ -209,37 +209,37 @@ describe("TokenRequest", () => {
         const reason = "must be the base URL, without /v1/oauth/accesstoken"
         return [{ authUrl: `https://auth.shop.example${path}` }, "authUrl", reason] as const
       }),
-      ...[{ maxLifetime: 0 }, { deadline: 0 }, { deadline: NaN }, { attemptTimeout: "-1 seconds" }].map((limit) =>
-        [limit as Partial<TokenEndpoint.Options>, Object.keys(limit)[0], "must be greater than zero"] as const
-      ),
+      [{ maxLifetime: 0 }, "endpoint.maxLifetime", "must be greater than zero"],
+      [{ deadline: 0 }, "endpoint.deadline", "must be greater than zero"],
       ...[0, NaN, Infinity].map((maxResponseBytes) =>
-        [{ maxResponseBytes }, "maxResponseBytes", "must be a whole number from 1"] as const
+        [{ maxResponseBytes }, "endpoint.maxResponseBytes", "must be a whole number from 1"] as const
       ),
-      [{ request: clientSecretPost({ client_id: "canary" }) }, "request", among],
-      [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "request", among],
-      [{ request: clientSecretPost({ client_assertion: "canary" }) }, "request", among],
+      [{ request: clientSecretPost({ client_id: "canary" }) }, "endpoint.request", among],
+      [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "endpoint.request", among],
+      [{ request: clientSecretPost({ client_assertion: "canary" }) }, "endpoint.request", among],
       // A call that was forgotten, which only a compiler would notice.
       [
         { request: clientSecretBasic as unknown as TokenRequest.TokenRequest },
-        "request",
+        "endpoint.request",
         "must come from TokenRequest"
       ],
       // Callers without types.
       ...[5, true, { a: "canary" }, [["canary"]], Redacted.make(5)].map(
-        (scope) => [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "request", noTexts] as const
+        (scope) =>
+          [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "endpoint.request", noTexts] as const
       ),
       ...["scope=canary", ["canary"], null, new Map(), new URLSearchParams(), { scope: 0 }, { scope: null }].map(
         (parameters) =>
-          [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "request", noTexts] as const
+          [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "endpoint.request", noTexts] as const
       ),
-      [{ path: 5 as unknown as string }, "path", noPath],
+      [{ path: 5 as unknown as string }, "endpoint.path", noPath],
       [
         { credentials: { clientId } as unknown as TokenEndpoint.Options["credentials"] },
         "credentials",
         "must be an Effect"
       ],
-      [{ request: clientSecretPost({ scope: "canary\n" }) }, "request", control],
-      [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]
+      [{ request: clientSecretPost({ scope: "canary\n" }) }, "endpoint.request", control],
+      [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "endpoint.request", control]
     ])("%j fails with a ConfigurationError when the layer is built", function*([options, option, reason]) {
       const client = FakeClient.make(FakeClient.token)
       const error = yield* Effect.flip(acquire(client, options))

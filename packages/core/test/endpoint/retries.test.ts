@@ -1,7 +1,7 @@
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
+import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint, TokenSource } from "@store-api/core"
 import { settle, withHeadersOnSpans } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import { make as virtualClock } from "@store-api/testing/virtualClock"
@@ -164,10 +164,10 @@ describe("the retries of TokenEndpoint", () => {
 
     test("counts the attempts of each acquisition separately", function*() {
       const source = yield* FakeClient.source(FakeClient.make(unavailable, redirect))
-      const first = yield* Effect.fork(Effect.flip(source.acquire(Option.none())))
+      const first = yield* Effect.fork(Effect.flip(source.acquire(TokenSource.missing)))
       yield* TestClock.adjust("1 minutes")
       assert.strictEqual(outcomeOf(yield* Fiber.join(first)), "Redirect (2)")
-      assert.strictEqual(outcomeOf(yield* Effect.flip(source.acquire(Option.none()))), "Redirect (1)")
+      assert.strictEqual(outcomeOf(yield* Effect.flip(source.acquire(TokenSource.missing))), "Redirect (1)")
     })
   })
 
@@ -330,7 +330,7 @@ describe("the retries of TokenEndpoint", () => {
           const seen: Array<string> = []
           const see = (what: string) => Effect.sync(() => void seen.push(what))
           const fiber = yield* Effect.acquireRelease(
-            see("start").pipe(Effect.zipRight(source.acquire(Option.none())), Effect.zipLeft(see("end"))),
+            see("start").pipe(Effect.zipRight(source.acquire(TokenSource.missing)), Effect.zipLeft(see("end"))),
             () => see("release")
           ).pipe(Effect.scoped, Effect.withRandom(Random.fixed([0])), Effect.withClock(time.clock), Effect.fork)
           yield* steps(count)
@@ -430,8 +430,8 @@ describe("the retries of TokenEndpoint", () => {
       const client = FakeClient.make(FakeClient.token, unavailable, FakeClient.token)
       const source = yield* FakeClient.source(client, { credentials })
       assert.strictEqual(reads, 0, "not read while the source is created")
-      yield* source.acquire(Option.none())
-      const fiber = yield* Effect.fork(source.acquire(Option.none()))
+      yield* source.acquire(TokenSource.missing)
+      const fiber = yield* Effect.fork(source.acquire(TokenSource.missing))
       yield* TestClock.adjust("1 minutes")
       yield* Fiber.join(fiber)
       deepStrictEqual(client.bodies.map((body) => body.slice(-8)), ["secret-1", "secret-2", "secret-2"])
@@ -617,9 +617,9 @@ describe("the retries of TokenEndpoint", () => {
       const ofCall: RequestInit = { redirect: "error", cache: "reload", keepalive: true }
       const source = FakeClient.source({ ...FakeClient.make(FakeClient.token), layer: base })
       const { acquire } = yield* Effect.provideService(source, FetchHttpClient.RequestInit, ofLayer)
-      yield* Effect.provideService(acquire(Option.none()), FetchHttpClient.RequestInit, ofCall)
-      yield* acquire(Option.none())
-      yield* (yield* source).acquire(Option.none())
+      yield* Effect.provideService(acquire(TokenSource.missing), FetchHttpClient.RequestInit, ofCall)
+      yield* acquire(TokenSource.missing)
+      yield* (yield* source).acquire(TokenSource.missing)
       // It replaces even the one that only the layer of fetch has.
       const ofFetch = Layer.provide(base, Layer.succeed(FetchHttpClient.RequestInit, ofLayer))
       yield* FakeClient.acquire({ ...FakeClient.make(FakeClient.token), layer: ofFetch })

@@ -1,7 +1,7 @@
 import { HttpBody } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AuthorizedHttpClient, StoreAuth, TokenEndpoint } from "@store-api/core"
+import { AuthorizedHttpClient, StoreAuth, TokenEndpoint, TokenSource } from "@store-api/core"
 import * as Canary from "@store-api/testing/leaksIn"
 import { test } from "@store-api/testing/test"
 import { Effect, Fiber, Layer, Option, Redacted, Schedule } from "effect"
@@ -17,7 +17,7 @@ const acquire = (client: ClientLayer, authUrl: string, options: Partial<TokenEnd
   Effect.gen(function*() {
     const context = yield* Layer.build(client)
     const source = yield* Effect.provide(TokenEndpoint.make({ authUrl, credentials, ...options }), context)
-    return yield* source.acquire(Option.none())
+    return yield* source.acquire(TokenSource.missing)
   })
 
 // The scenarios in `outcomes` test redirects, broken connections and floods with each client.

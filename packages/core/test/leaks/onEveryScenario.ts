@@ -4,13 +4,13 @@ import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effe
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
-import { TokenRequest } from "@store-api/core"
+import { TokenRequest, TokenSource } from "@store-api/core"
 import { Emulator, Fault, type FaultModel, Scenario } from "@store-api/emulator"
 import { failuresOf, httpReason } from "@store-api/testing/effectLine"
 import { type Canary, leaksInOutputs, secret as secretCanary, token as tokenCanary } from "@store-api/testing/leaksIn"
 import { type Output, renderDistinct, renderOuter } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { Array as Arr, Effect, Exit, Layer, Metric, Option, Redacted, Schema, type Scope } from "effect"
+import { Array as Arr, Effect, Exit, Layer, Metric, Redacted, Schema, type Scope } from "effect"
 import type { Client } from "../support/clients.js"
 import { capture, watchConsole } from "../support/telemetry.js"
 
@@ -167,7 +167,7 @@ const travel = (
       yield* emulator.clearFaults
       yield* emulator.fail(script)
       see("the source", source)
-      yield* observe("acquire", source.acquire(Option.none()))
+      yield* observe("acquire", source.acquire(TokenSource.missing))
     }).pipe(Effect.provide(context))
   }).pipe(Effect.scoped)
 

@@ -86,7 +86,7 @@ describe("AccessTokenProvider, clocks", () => {
       yield* provider.invalidate(yield* provider.get)
       yield* provider.get
     })
-    deepStrictEqual(replaced, [undefined, undefined, undefined, "token-3", "token-4"])
+    deepStrictEqual(replaced, [undefined, "token-1", "token-2", "token-3", "token-4"])
   })
 
   numberedTest("when the wall clock moves by 1 s, as NTP does, the token stays valid", function*({ after, virtual }) {

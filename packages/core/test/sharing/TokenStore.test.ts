@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { rules } from "@store-api/core/TokenStoreContract"
+import { entryOf } from "@store-api/testing/entryOf"
 import { test } from "@store-api/testing/test"
 import { Context, Duration, Effect, Option, TestClock } from "effect"
 
@@ -19,7 +20,7 @@ describe("TokenStore.layerMemory", () => {
     const store = yield* TokenStore.makeMemory
     yield* store.put("key", "entry", "10 seconds")
     yield* TestClock.adjust("9999 millis")
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
     yield* TestClock.adjust("1 millis")
     deepStrictEqual(yield* store.get("key"), Option.none())
   })
@@ -68,7 +69,7 @@ const leasesThat =
         if (Option.isSome(yield* get(key))) return Option.none()
         if (bug === "are taken by several") yield* Effect.yieldNow()
         yield* put(key, own, bug === "end early" ? Duration.toMillis(duration) / 3 : duration)
-        const current = Effect.map(get(key), Option.getOrUndefined)
+        const current = Effect.map(get(key), (found) => Option.getOrUndefined(found)?.entry)
         return Option.some<TokenStore.Lease>({
           extend: Effect.gen(function*() {
             const now = yield* current
@@ -123,7 +124,11 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
   [
     "remove does not compare",
     ({ get, remove }) => ({
-      remove: (key) => Effect.flatMap(get(key), (entry) => remove(key, Option.getOrElse(entry, () => "")))
+      remove: (key) =>
+        Effect.flatMap(
+          get(key),
+          (entry) => remove(key, Option.match(entry, { onNone: () => "", onSome: ({ entry }) => entry }))
+        )
     }),
     "removes an entry only if it was not replaced",
     "remove with another entry returned true instead of false"
@@ -133,7 +138,7 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
     ({ get, remove }) => ({
       remove: (key, entry) =>
         Effect.gen(function*() {
-          const is = Option.contains(yield* get(key), entry)
+          const is = Option.exists(yield* get(key), (found) => found.entry === entry)
           yield* Effect.yieldNow()
           yield* remove(key, entry)
           return is

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type AccessToken, AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
+import { type AccessToken, AccessTokenError, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
 import { test } from "@store-api/testing/test"
 import { Effect, Logger, Metric, Option, TestClock } from "effect"
 import * as FakeClient from "../support/fakeClient.js"
@@ -168,7 +168,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
   test("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
     const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), { credentials: Effect.never })
     const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { credentials: Effect.never })
-    deepStrictEqual(yield* timed(acquire(Option.none())), ["Timeout", 40_000])
+    deepStrictEqual(yield* timed(acquire(TokenSource.missing)), ["Timeout", 40_000])
   })
 
   test("returns the error of the endpoint, not its own, when the credentials cannot be read", function*() {

@@ -6,7 +6,7 @@ import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, DateTime, Effect, Exit, Random, Redacted, TestClock } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
-import { credentials, fleet, fullToken, type Member, member, purpose, settled } from "../support/fleet.js"
+import { fleet, fullToken, type Member, member, purpose, settled } from "../support/fleet.js"
 import { type Acquisition, hour, minute, valueOf } from "../support/scriptedSource.js"
 
 const life = 40_000
@@ -264,7 +264,7 @@ test("a recorded entry is read, and renewed with the same fields, of which only 
     assert.strictEqual(yield* requests, 1, "the second finds the repeated token")
   }
   const [, [key, entry] = ["", ""]] = yield* puts
-  const { open } = yield* seal.make(credentials, purpose)
+  const { open } = yield* seal.make(purpose)
   assert.strictEqual(key, recorded.key)
   assert.strictEqual(yield* open(recorded.entry), recorded.clearText, "control")
   const clearText = recorded.clearText.replace(`"acquiredAt":0`, `"acquiredAt":${56 * minute}`)

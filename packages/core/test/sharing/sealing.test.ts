@@ -1,17 +1,17 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type SharedTokenSource, TokenRequest } from "@store-api/core"
+import { TokenRequest } from "@store-api/core"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { renderings } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Cause, Effect, Logger, LogLevel, Option, Redacted } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
-import { credentials, credentialsOf, fleet, fullToken, purpose, timed } from "../support/fleet.js"
+import { credentialsOf, fleet, fullToken, type MemberOptions, purpose, timed } from "../support/fleet.js"
 import { hour, valueOf } from "../support/scriptedSource.js"
 
 /** A fleet whose store contains a token, and what it contains. `overwrite` replaces that, as an attacker could. */
-const stored = (options: Partial<SharedTokenSource.Options> = {}) =>
+const stored = (options: MemberOptions = {}) =>
   Effect.gen(function*() {
     const { puts, requests, start, store } = yield* fleet({ answer: (n) => fullToken(`invented-token-${n}`) })
     yield* (yield* start(options)).get()
@@ -26,7 +26,7 @@ describe("an entry that SharedTokenSource stores", () => {
     const { entry, key } = yield* stored()
     assert.isAbove(entry.length, 100)
     deepStrictEqual(leaksIn([key, entry, Buffer.from(entry, "base64url").toString("latin1")].join("\n"), sensitive), [])
-    const { open } = yield* seal.make(credentials, purpose)
+    const { open } = yield* seal.make(purpose)
     const clear = (yield* open(entry)) ?? ""
     for (const text of [clear, Buffer.from(clear).toString("base64url")]) {
       assert.includeMembers([...leaksIn(text, sensitive)], contained, "control: they are found in an unsealed entry")
@@ -34,7 +34,7 @@ describe("an entry that SharedTokenSource stores", () => {
   })
 
   test("differs each time, even for the same token", function*() {
-    const { open, seal: close } = yield* seal.make(credentials, purpose)
+    const { open, seal: close } = yield* seal.make(purpose)
     const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
     assert.strictEqual(new Set(entries).size, 100)
     assert.strictEqual(new Set(entries.map((entry) => entry.slice(0, 16))).size, 100, "each has its own nonce")
@@ -42,7 +42,7 @@ describe("an entry that SharedTokenSource stores", () => {
   })
 
   test("is a miss when any one bit is changed or its end is cut off", function*() {
-    const { open, seal: close } = yield* seal.make(credentials, purpose)
+    const { open, seal: close } = yield* seal.make(purpose)
     const entry = yield* close("a text")
     const bytes = Buffer.from(entry, "base64url")
     assert.strictEqual(yield* open(entry), "a text", "control")
@@ -58,7 +58,7 @@ describe("an entry that SharedTokenSource stores", () => {
 
   test("is a miss and is overwritten when it was not sealed, or holds no token", function*() {
     const { overwrite, requests, start } = yield* stored()
-    const { seal: close } = yield* seal.make(credentials, purpose)
+    const { seal: close } = yield* seal.make(purpose)
     const forged = JSON.stringify({ value: "forged", scope: "", acquiredAt: 0, expiresAt: 8640000000000000 })
     let sent = 1
     for (const entry of ["", " ", "null", "not base64!", "A".repeat(1000), forged, yield* close("{\"value\":1}")]) {
@@ -71,7 +71,7 @@ describe("an entry that SharedTokenSource stores", () => {
     }
   })
 
-  const others: Readonly<Record<string, Partial<SharedTokenSource.Options>>> = {
+  const others: Readonly<Record<string, MemberOptions>> = {
     "client": { credentials: credentialsOf("another-client-id", "invented-client-secret-0123456789") },
     "secret": { credentials: credentialsOf("invented-client-id", "another-invented-secret") },
     "endpoint": { authUrl: "https://auth.other.example/base" },
@@ -123,7 +123,7 @@ describe("an entry that SharedTokenSource stores", () => {
     const derivation = (use: string) => ({
       name: "HKDF",
       hash: "SHA-256",
-      salt: utf8(JSON.stringify(["store-api-token-v1", purpose.url, "invented-client-id", ""])),
+      salt: utf8(JSON.stringify(["store-api-token-v1", ...purpose.name])),
       info: utf8(use)
     })
     const name = yield* Effect.promise(() => crypto.subtle.deriveBits(derivation("name"), secret, 128))

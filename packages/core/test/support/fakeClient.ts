@@ -1,6 +1,6 @@
 /** HTTP clients without a network. They respond by script, and record the requests. */
 import { Headers, HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
-import { AccessToken, type AccessTokenError, TokenEndpoint, type TokenSource } from "@store-api/core"
+import { AccessToken, type AccessTokenError, TokenEndpoint, TokenSource } from "@store-api/core"
 import { Clock, DateTime, Duration, Effect, Layer, Option, Redacted, Ref } from "effect"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./wire.js"
 
@@ -88,7 +88,7 @@ export const acquire = (
   options: Partial<TokenEndpoint.Options> = {},
   replacing: Option.Option<AccessToken.AccessToken> = Option.none()
 ): Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError | AccessTokenError.ConfigurationError> =>
-  Effect.flatMap(source(client, options), ({ acquire }) => acquire(replacing))
+  Effect.flatMap(source(client, options), ({ acquire }) => acquire({ ...TokenSource.missing, replacing }))
 
 export const source = (
   client: FakeClient,

@@ -1,9 +1,8 @@
-import type { AccessToken, AccessTokenError, SharedTokenSource } from "@store-api/core"
+import type { AccessToken, AccessTokenError } from "@store-api/core"
 import { TokenSource, TokenStore } from "@store-api/core"
 import { nextWakeUp } from "@store-api/testing/effectLine"
-import { fullToken, member, settled } from "@store-api/testing/sharing"
+import { fullToken, member, type MemberOptions, settled } from "@store-api/testing/sharing"
 import { type Duration, Effect, Exit, Fiber, Option, Ref, TestClock } from "effect"
-import { Renewal } from "../../src/internal/renewal.js"
 import { type Acquisition, outcomeOf, valueOf } from "./scriptedSource.js"
 
 export * from "@store-api/testing/sharing"
@@ -37,16 +36,16 @@ export const endpoint = (options: {
   readonly takes?: number
   readonly answer?: (
     number: number,
-    replacing: Option.Option<AccessToken.AccessToken>
+    acquisition: TokenSource.Acquisition
   ) => Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 } = {}) =>
   Effect.map(Ref.make(0), (count) => ({
     requests: Ref.get(count),
-    source: TokenSource.make((replacing) =>
+    source: TokenSource.make((acquisition) =>
       Effect.gen(function*() {
         const number = yield* Ref.updateAndGet(count, (n) => n + 1)
         if (options.takes !== undefined) yield* Effect.sleep(options.takes)
-        return yield* options.answer?.(number, replacing) ?? fullToken(`token-${number}`)
+        return yield* options.answer?.(number, acquisition) ?? fullToken(`token-${number}`)
       })
     )
   }))
@@ -58,6 +57,8 @@ export interface Member {
   readonly get: (rejected?: AccessToken.AccessToken) => Acquisition
   /** Renews the cached token. */
   readonly renew: (cached: AccessToken.AccessToken) => Acquisition
+  /** Replaces a token that has expired. */
+  readonly replace: (expired: AccessToken.AccessToken) => Acquisition
 }
 
 /** A fleet over one endpoint and one store. `start` starts a process, which may reach the store in its own way. */
@@ -67,13 +68,17 @@ export const fleet = (options: Parameters<typeof endpoint>[0] = {}) =>
     source,
     puts,
     store,
-    start: ({ store: own = store, ...options }: Partial<SharedTokenSource.Options> & {
+    start: ({ store: own = store, ...options }: MemberOptions & {
       readonly store?: TokenStore.Service
     } = {}) =>
       Effect.map(member(source, own, options), (shared): Member => ({
         shared,
-        get: (rejected) => shared.acquire(Option.fromNullable(rejected)),
-        renew: (cached) => Effect.provideService(shared.acquire(Option.some(cached)), Renewal, true)
+        get: (rejected) =>
+          shared.acquire(
+            rejected === undefined ? TokenSource.missing : { reason: "Rejected", replacing: Option.some(rejected) }
+          ),
+        renew: (cached) => shared.acquire({ reason: "Renewal", replacing: Option.some(cached) }),
+        replace: (expired) => shared.acquire({ reason: "Expired", replacing: Option.some(expired) })
       }))
   }))
 

@@ -221,7 +221,7 @@ const check = (steps: ReadonlyArray<Step>) =>
     const fail = (attempt: Attempt, fault: Fault | "DeadOnArrival" | "Timeout", ago = 0) =>
       finish(attempt, { failures: ended.failures + 1, leftOfRepeated: 0, fault: Option.some(fault) }, ago)
 
-    const source = TokenSource.layer((replacing) =>
+    const source = TokenSource.layer(({ replacing }) =>
       Effect.gen(function*() {
         // The provider abandons an uninterruptible acquisition, which keeps hanging.
         const overdue = ageOf(current) - leastTime(current)

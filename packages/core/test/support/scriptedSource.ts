@@ -27,7 +27,7 @@ export const answering = (
 ) =>
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
-    layer: TokenSource.layer((replacing) =>
+    layer: TokenSource.layer(({ replacing }) =>
       Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), (n) => acquire(n, replacing))
     )
   }))
@@ -125,7 +125,7 @@ export const run = <A, E>(
     const scope = yield* Scope.make()
     const close = Scope.close(scope, Exit.void)
     return yield* Effect.gen(function*() {
-      const layer = Layer.provide(AccessTokenProvider.layer(options), source.layer)
+      const layer = Layer.orDie(Layer.provide(AccessTokenProvider.layer(options), source.layer))
       const provider = Context.get(yield* Layer.buildWithScope(layer, scope), AccessTokenProvider.AccessTokenProvider)
       const callers = (count: number, call: Acquisition = provider.get) =>
         Effect.zipLeft(

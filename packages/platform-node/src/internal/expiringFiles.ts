@@ -40,17 +40,17 @@ const leftoverMillis = 60_000
 
 /**
  * Returns `undefined` if there is no such file. Its value is `undefined` if it is not valid now, was cut off, or is not
- * the store's.
+ * the store's. `remaining` is in milliseconds.
  */
 export const read = (
   folder: Folder,
   name: string
-): Effect.Effect<{ readonly value?: string } | undefined, PlatformError> =>
+): Effect.Effect<{ readonly value?: string; readonly remaining?: number } | undefined, PlatformError> =>
   Effect.zipWith(unless("NotFound", readFile(folder, folder.at(name))), Clock.currentTimeMillis, (text, now) => {
     if (text === undefined) return undefined
     const stored = Option.getOrUndefined(decode(text))
     const isValid = stored !== undefined && stored.from - clockTolerance <= now && now < stored.until
-    return isValid ? { value: stored.value } : {}
+    return isValid ? { value: stored.value, remaining: stored.until - Math.max(now, stored.from) } : {}
   })
 
 /**

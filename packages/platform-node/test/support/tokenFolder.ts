@@ -6,6 +6,7 @@ import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
+import { entryOf } from "@store-api/testing/entryOf"
 import { newFolder as temporaryFolder } from "@store-api/testing/loopback"
 import { Effect, Option } from "effect"
 
@@ -81,9 +82,9 @@ export const atEachStep = <A, E, R>(
 /** The entry of a worker that was killed is whole, and each operation works. */
 export const stillWorks = (store: TokenStore.Service, isWhole: (entry: string) => boolean) =>
   Effect.gen(function*() {
-    assert.isTrue(Option.exists(yield* store.get("key"), isWhole))
+    assert.isTrue(Option.exists(yield* entryOf(store, "key"), isWhole))
     yield* store.put("key", "mine", "1 hour")
-    deepStrictEqual([yield* store.get("key"), yield* store.remove("key", "mine")], [Option.some("mine"), true])
+    deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "mine")], [Option.some("mine"), true])
     const lease = Effect.filterOrFail(store.lease("key", "1 hour"), Option.isSome)
     yield* (yield* Effect.eventually(lease)).value.release
   })

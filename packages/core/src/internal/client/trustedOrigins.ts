@@ -2,9 +2,10 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
 import { type ConfigurationError, UntrustedOriginError } from "../../AccessTokenError.js"
-import { baseUrl, unusable } from "../baseUrl.js"
+import { baseUrl } from "../baseUrl.js"
 import * as httpErrors from "../httpErrors.js"
 import * as manualRedirect from "../manualRedirect.js"
+import { unusable } from "../options.js"
 
 /** The origins that may receive the token. */
 export interface TrustedOrigins {
@@ -23,10 +24,10 @@ export const make = (options: {
     const api = yield* baseUrl("apiUrl", options.apiUrl, allowInsecure)
     const others = yield* Effect.forEach(
       options.trustedOrigins ?? [],
-      (origin) => baseUrl("trustedOrigins", origin, allowInsecure)
+      (origin) => baseUrl("client.trustedOrigins", origin, allowInsecure)
     )
     if (others.some(({ pathname }) => pathname !== "/")) {
-      return yield* unusable("trustedOrigins", "must contain origins, without a path")
+      return yield* unusable("client.trustedOrigins", "must contain origins, without a path")
     }
     const origins = [api, ...others].map(({ origin }) => origin)
     return {

@@ -4,9 +4,9 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenExpiredError } from "../../AccessTokenError.js"
+import { elapsed, type Instant, monotonicStart } from "../instant.js"
 import * as lifetime from "../lifetime.js"
 import { expiresLater, isRepeated, lifeOfRepeated, sameValue, withKnownExpiry } from "../repeatedToken.js"
-import { elapsed, type Instant } from "./instant.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
 export interface Held {
@@ -39,8 +39,9 @@ export const hold = (
   const token = withKnownExpiry(repeated ? last.token : undefined, received)
   const life = token.expiresAt.epochMillis - token.acquiredAt.epochMillis
   const since = { wall: token.acquiredAt.epochMillis, monotonic: monotonicStart(token, startedAt, now) }
-  // By the monotonic clock, the same token must not expire later than before.
-  if (last !== undefined && sameValue(last.token, token) && !expiresLater(token, last.token)) {
+  // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it.
+  const isOld = since.wall < startedAt.wall
+  if (isOld && last !== undefined && sameValue(last.token, token) && !expiresLater(token, last.token)) {
     const lastEnd = last.since.monotonic + last.life
     since.monotonic = Math.min(since.monotonic, lastEnd - life)
   }
@@ -61,17 +62,6 @@ export const hold = (
     exit: Exit.succeed(token)
   }
 }
-
-/**
- * The start of the lifetime by the monotonic clock, from the distance of `acquiredAt` to the wall clock at the start of
- * the request, and now. The earlier one counts, so that whichever way the wall clock jumped during the request, the
- * token expires too early rather than too late.
- */
-const monotonicStart = ({ acquiredAt }: AccessToken, startedAt: Instant, now: Instant): number =>
-  Math.min(
-    startedAt.monotonic + (acquiredAt.epochMillis - startedAt.wall),
-    now.monotonic + Math.min(acquiredAt.epochMillis - now.wall, 0)
-  )
 
 /** The remaining lifetime by the clock that advanced further. Zero if the wall clock moved back before its start. */
 export const remaining = ({ life, since }: Held, now: Instant): number =>

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as FiberRef from "effect/FiberRef"
 import * as Metric from "effect/Metric"
 import * as metrics from "../../AccessTokenMetrics.js"
-import type { Instant } from "./instant.js"
+import type { Instant } from "../instant.js"
 import type { Landed } from "./tokenState.js"
 
 const outcomes: ReadonlyArray<"Success" | NonNullable<Landed["failure"]>["error"]> = [
@@ -14,6 +14,8 @@ const outcomes: ReadonlyArray<"Success" | NonNullable<Landed["failure"]>["error"
   "TokenResponseError",
   "Defect"
 ]
+
+export type Measure = Effect.Effect.Success<ReturnType<typeof make>>
 
 /** Sets the gauge, for each provider of this process that has a token. */
 const withToken = new Set<() => void>()
@@ -45,9 +47,9 @@ export const make = (now: () => Instant) =>
 
     return {
       clearExpiry,
-      landed: ({ acquisition, failure, held }: Landed) => {
+      landed: ({ failure, held, inFlight }: Landed) => {
         count(metrics.acquisitions, "outcome", failure?.error ?? "Success")
-        metrics.acquisitionDuration.unsafeUpdate((now().monotonic - acquisition.startedAt.monotonic) / 1000, labels)
+        metrics.acquisitionDuration.unsafeUpdate((now().monotonic - inFlight.startedAt.monotonic) / 1000, labels)
         if (failure !== undefined) {
           count(metrics.cooldowns, "cause", "Failure")
           return

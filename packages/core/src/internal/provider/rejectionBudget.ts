@@ -1,4 +1,4 @@
-import { elapsed, type Instant } from "./instant.js"
+import { elapsed, type Instant } from "../instant.js"
 
 /**
  * Limits how many rejections take effect. Each one costs a minute of the budget, which grows by a minute per minute up

@@ -1,7 +1,10 @@
 /** The options of the provider, the margins of a token and the lengths of cooldowns, in milliseconds. */
 import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { ConfigurationError } from "../../AccessTokenError.js"
 import * as backoff from "../backoff.js"
-import { leewayOf, wholeMillis } from "../lifetime.js"
+import { leewayOf } from "../lifetime.js"
+import { durationOf } from "../options.js"
 import { longestAhead } from "../repeatedToken.js"
 
 /** The options of the provider in whole milliseconds, within their limits. */
@@ -13,9 +16,9 @@ export interface TokenPolicy {
 }
 
 /** Without a minimum, failing callers could loop requests. */
-const shortestCooldown = 100
+const cooldownRange = { least: 100, most: backoff.maxRetryAfter }
 
-/** Adds the defaults, and clamps values outside their limits. */
+/** Adds the defaults, and clamps values outside their limits. Fails for a value that is not a duration. */
 export const make = (options: {
   readonly refreshAhead?: Duration.DurationInput | undefined
   readonly leeway?: Duration.DurationInput | undefined
@@ -23,16 +26,18 @@ export const make = (options: {
     readonly base?: Duration.DurationInput | undefined
     readonly max?: Duration.DurationInput | undefined
   } | undefined
-} = {}): TokenPolicy => {
-  const { base = "1 second", max = "60 seconds" } = options.cooldown ?? {}
-  const cooldownMax = Math.min(Math.max(wholeMillis(max), shortestCooldown), backoff.maxRetryAfter)
-  return {
-    refreshAhead: wholeMillis(options.refreshAhead ?? "5 minutes"),
-    leeway: wholeMillis(options.leeway ?? "30 seconds"),
-    cooldownBase: Math.min(Math.max(wholeMillis(base), shortestCooldown), cooldownMax),
-    cooldownMax
-  }
-}
+} = {}): Effect.Effect<TokenPolicy, ConfigurationError> =>
+  Effect.gen(function*() {
+    const { cooldown, leeway, refreshAhead } = options
+    const base = yield* durationOf("provider.cooldown.base", cooldown?.base ?? "1 second", cooldownRange)
+    const max = yield* durationOf("provider.cooldown.max", cooldown?.max ?? "60 seconds", cooldownRange)
+    return {
+      refreshAhead: yield* durationOf("provider.refreshAhead", refreshAhead ?? "5 minutes"),
+      leeway: yield* durationOf("provider.leeway", leeway ?? "30 seconds"),
+      cooldownBase: Math.min(base, max),
+      cooldownMax: max
+    }
+  })
 
 /** When less than `refreshAhead` is left, a renewal starts. When less than `leeway` is left, callers wait for it. */
 export interface Margins {

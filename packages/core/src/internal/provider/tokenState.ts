@@ -11,20 +11,19 @@ import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import type * as TokenSource from "../../TokenSource.js"
 import { untilRetry } from "../backoff.js"
+import { elapsed, type Instant } from "../instant.js"
 import { sameValue } from "../repeatedToken.js"
 import { expiredError, type Held, hold, isValid, longestWait, stateOf } from "./heldToken.js"
-import { elapsed, type Instant } from "./instant.js"
 import * as rejectionBudget from "./rejectionBudget.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
-/** One call of the source, shared by all callers that wait for it. */
-export interface Acquisition {
+/** An acquisition in flight: one call of the source, shared by all callers that wait for it. */
+export interface InFlight {
+  /** What the source is asked for. A `get` asks for a renewal while a valid token is cached. A `refresh` never does. */
+  readonly acquisition: TokenSource.Acquisition
   readonly startedAt: Instant
-  /** The token that it replaces: the valid one, or the one that an API rejected. None for a token that has expired. */
-  readonly replacing: AccessToken | undefined
-  /** Whether a `get` started it while a valid token was cached. A `refresh` never starts a renewal. */
-  readonly isRenewal: boolean
   /** Completed after the state has changed. The source may still run, if its time limit ended the acquisition. */
   readonly done: Deferred.Deferred<void, AccessTokenError>
 }
@@ -34,8 +33,7 @@ export interface State {
   readonly held: Held | undefined
   /** The token that an API rejected, until an acquisition succeeds. */
   readonly rejected: Held | undefined
-  /** The acquisition in flight. */
-  readonly acquisition: Acquisition | undefined
+  readonly inFlight: InFlight | undefined
   /** Never together with an acquisition in flight. */
   readonly cooldown: Cooldown | undefined
   /** Failures in a row. */
@@ -54,12 +52,12 @@ interface Cooldown extends tokenPolicy.Cooldown {
 /** The caller waits until the acquisition has ended, or for `atMost` milliseconds, and then asks again. */
 export interface Wait {
   readonly _tag: "Wait"
-  readonly acquisition: Acquisition
+  readonly inFlight: InFlight
   readonly atMost: number | undefined
 }
 
 /** The caller gets the cached token. */
-interface Serve {
+export interface Serve {
   readonly _tag: "Serve"
   readonly held: Held
 }
@@ -69,7 +67,7 @@ export type Action =
   | Serve
   | Wait
   | { readonly _tag: "Fail"; readonly cause: Cause.Cause<AccessTokenError> }
-  | { readonly _tag: "Start"; readonly acquisition: Acquisition; readonly then: Serve | Wait }
+  | { readonly _tag: "Start"; readonly inFlight: InFlight; readonly then: Serve | Wait }
   /** Lets a renewal that takes too long fail in the background. The state changes when it lands. */
   | { readonly _tag: "Abandon"; readonly then: Wait }
 
@@ -78,7 +76,7 @@ type Transition<Result> = readonly [Result, State]
 export const initial: State = {
   held: undefined,
   rejected: undefined,
-  acquisition: undefined,
+  inFlight: undefined,
   cooldown: undefined,
   failures: 0,
   rejections: rejectionBudget.full,
@@ -105,43 +103,40 @@ export const get = (state: State, now: Instant): Transition<Action> => {
 const getWithToken = (state: State, held: Held, now: Instant): Transition<Action> => {
   const cached = stateOf(held, now)
   if (cached === "Fresh") return [serve(held), state]
-  const then = (acquisition: Acquisition) =>
-    cached === "MustWait" ? wait(acquisition, longestWait(held, now)) : serve(held)
-  if (state.acquisition !== undefined) return [then(state.acquisition), state]
-  const mayRenew = elapsed(held.arrivedAt, now) >= shortestRenewalInterval && currentCooldown(state, now) === undefined
-  return mayRenew
-    ? start(state, { startedAt: now, replacing: held.token, isRenewal: true }, then)
-    : [serve(held), state]
+  const then = (inFlight: InFlight) => cached === "MustWait" ? wait(inFlight, longestWait(held, now)) : serve(held)
+  if (state.inFlight !== undefined) return [then(state.inFlight), state]
+  const isTooSoon = elapsed(held.arrivedAt, now) < shortestRenewalInterval
+  if (isTooSoon || currentCooldown(state, now) !== undefined) return [serve(held), state]
+  return start(state, now, { reason: "Renewal", replacing: Option.some(held.token) }, then)
 }
 
 const getWithoutToken = (state: State, now: Instant): Transition<Action> => {
   if (state.isClosed) return [fail(closedError), state]
-  if (state.acquisition === undefined) {
-    const current = currentCooldown(state, now)
-    return current === undefined ? startAndWait(state, now, state.rejected) : [fail(current.error), state]
-  }
-  return [join(state.acquisition, now), state]
+  if (state.inFlight !== undefined) return [join(state.inFlight, now), state]
+  const current = currentCooldown(state, now)
+  return current === undefined ? startAndWait(state, now) : [fail(current.error), state]
 }
 
 /** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
 export const refresh = (state: State, now: Instant): Transition<Action> => {
   if (state.isClosed) return [fail(closedError), state]
-  return state.acquisition === undefined
-    ? startAndWait({ ...state, failures: 0 }, now, state.held ?? state.rejected)
-    : [join(state.acquisition, now), state]
+  if (state.inFlight !== undefined) return [join(state.inFlight, now), state]
+  return startAndWait({ ...state, failures: 0 }, now)
 }
 
-const join = (acquisition: Acquisition, now: Instant): Action => {
-  if (!acquisition.isRenewal) return wait(acquisition)
-  const left = timeToJoin(acquisition, now)
-  return left > 0 ? wait(acquisition, left) : { _tag: "Abandon", then: wait(acquisition) }
+const join = (inFlight: InFlight, now: Instant): Action => {
+  if (!isRenewal(inFlight)) return wait(inFlight)
+  const left = timeToJoin(inFlight, now)
+  return left > 0 ? wait(inFlight, left) : { _tag: "Abandon", then: wait(inFlight) }
 }
 
-const timeToJoin = ({ startedAt }: Acquisition, now: Instant): number => oldestToJoin - elapsed(startedAt, now)
+const isRenewal = ({ acquisition }: InFlight): boolean => acquisition.reason === "Renewal"
+
+const timeToJoin = ({ startedAt }: InFlight, now: Instant): number => oldestToJoin - elapsed(startedAt, now)
 
 /** What a caller has waited for. There is no result if the acquisition is still in flight. */
 export interface Waited {
-  readonly acquisition: Acquisition
+  readonly inFlight: InFlight
   readonly exit: Exit.Exit<void, AccessTokenError> | undefined
 }
 
@@ -150,10 +145,10 @@ export interface Waited {
  * old, as in a process that was frozen. So the caller does not get it and asks again, which starts another acquisition,
  * unless the endpoint sent a `Retry-After`.
  */
-export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: Instant): Transition<Action> => {
+export const getAgain = ({ exit, inFlight }: Waited) => (state: State, now: Instant): Transition<Action> => {
   const held = validToken(state, now)
   if (held !== undefined) return [serve(held), state]
-  return exit !== undefined && Exit.isFailure(exit) && !acquisition.isRenewal
+  return exit !== undefined && Exit.isFailure(exit) && !isRenewal(inFlight)
     ? [failCause(exit.cause), state]
     : get(state, now)
 }
@@ -163,12 +158,12 @@ export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: I
  * it needs a token, like a caller of `get`. After a renewal that took too long, it starts its own acquisition.
  */
 export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Transition<Action> => {
-  const { acquisition, exit } = waited
-  const isOld = acquisition.isRenewal && timeToJoin(acquisition, now) <= 0
-  if (exit === undefined || (Exit.isFailure(exit) && isOld)) return refresh(state, now)
-  return Exit.isFailure(exit) && (!acquisition.isRenewal || validToken(state, now) !== undefined)
-    ? [failCause(exit.cause), state]
-    : getAgain(waited)(state, now)
+  const { exit, inFlight } = waited
+  if (exit === undefined) return refresh(state, now)
+  if (Exit.isSuccess(exit)) return getAgain(waited)(state, now)
+  if (!isRenewal(inFlight)) return [failCause(exit.cause), state]
+  if (timeToJoin(inFlight, now) <= 0) return refresh(state, now)
+  return validToken(state, now) === undefined ? getAgain(waited)(state, now) : [failCause(exit.cause), state]
 }
 
 /** An API rejected a token. Without budget, the rejection has no effect. */
@@ -186,7 +181,7 @@ export const reject = (token: AccessToken) =>
 
 /** What the source returned for an acquisition, and a random number from 0 to 1. */
 interface Ended {
-  readonly acquisition: Acquisition
+  readonly inFlight: InFlight
   readonly exit: Exit.Exit<AccessToken, AccessTokenError>
   readonly chance: number
 }
@@ -195,36 +190,43 @@ interface Ended {
 export type Landed = Succeeded | Failed
 
 interface Succeeded {
-  readonly acquisition: Acquisition
+  readonly inFlight: InFlight
   /** For the callers that wait. */
   readonly exit: Exit.Exit<void, AccessTokenError>
   readonly held: Held
   readonly failure: undefined
 }
 
-interface Failed extends Pick<Succeeded, "acquisition" | "exit"> {
+interface Failed {
+  readonly inFlight: InFlight
+  /** For the callers that wait. */
+  readonly exit: Exit.Exit<void, AccessTokenError>
   /** The cached token, if it is still valid. */
   readonly held: Held | undefined
   /** For metrics and logs. */
   readonly failure: { readonly error: AccessTokenError["_tag"] | "Defect"; readonly reason: string }
 }
 
+/** The token that a renewal was to replace, which may have expired meanwhile. Undefined for any other acquisition. */
+export const renewedToken = (inFlight: InFlight): AccessToken | undefined =>
+  isRenewal(inFlight) ? Option.getOrUndefined(inFlight.acquisition.replacing) : undefined
+
 /** An acquisition has ended. Returns nothing if it is not in flight any more. */
 export const land =
   (policy: tokenPolicy.TokenPolicy, ended: Ended) => (state: State, now: Instant): Transition<Landed | undefined> => {
-    const { acquisition, chance, exit } = ended
-    if (state.acquisition !== acquisition) return [undefined, state]
+    const { chance, exit, inFlight } = ended
+    if (state.inFlight !== inFlight) return [undefined, state]
     if (Exit.isFailure(exit)) return failed(policy, ended, exit.cause)(state, now)
     // After a rejection, only the rejected token itself brings no progress.
     const last = state.held ?? (isRejected(state, exit.value) ? state.rejected : undefined)
-    const held = hold(policy, exit.value, { startedAt: acquisition.startedAt, now, chance, last })
+    const held = hold(policy, exit.value, { startedAt: inFlight.startedAt, now, chance, last })
     if (!isValid(held, now)) {
       return failed(policy, ended, Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" })))(state, now)
     }
     const rejections = state.rejected === undefined ? state.rejections : rejectionBudget.resume(state.rejections, now)
     return [
-      { acquisition, exit: Exit.void, held, failure: undefined },
-      { ...state, held, rejected: undefined, acquisition: undefined, failures: 0, rejections }
+      { inFlight, exit: Exit.void, held, failure: undefined },
+      { ...state, held, rejected: undefined, inFlight: undefined, failures: 0, rejections }
     ]
   }
 
@@ -234,7 +236,7 @@ const isRejected = ({ rejected }: State, token: AccessToken): boolean =>
 /** Starts a cooldown. */
 const failed = (
   policy: tokenPolicy.TokenPolicy,
-  { acquisition, chance }: Ended,
+  { chance, inFlight }: Ended,
   cause: Cause.Cause<AccessTokenError>
 ) =>
 (state: State, now: Instant): Transition<Failed> => {
@@ -243,7 +245,7 @@ const failed = (
   const lengths = tokenPolicy.cooldown(policy, {
     failures,
     isRefusal: isRefusal(error),
-    isRenewal: acquisition.isRenewal,
+    isRenewal: isRenewal(inFlight),
     retryAfter: untilRetry(error, now.wall),
     chance
   })
@@ -253,7 +255,7 @@ const failed = (
   const isDefect = Cause.isDie(cause)
   return [
     {
-      acquisition,
+      inFlight,
       // Waiting callers get a defect as it is, later ones the typed error.
       exit: isDefect ? Exit.failCause(cause) : Exit.fail(reported),
       held: validToken(state, now),
@@ -262,7 +264,7 @@ const failed = (
         ? { error: "Defect", reason: "the TokenSource failed with a defect" }
         : { error: reported._tag, reason: reported.message }
     },
-    { ...state, acquisition: undefined, cooldown: { ...begun, error: reported }, failures }
+    { ...state, inFlight: undefined, cooldown: { ...begun, error: reported }, failures }
   ]
 }
 
@@ -284,8 +286,8 @@ const isRefusal = (error: AccessTokenError): boolean =>
   (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)
 
 /** The scope closes. Returns the acquisition in flight. */
-export const close = (state: State): Transition<Acquisition | undefined> => [
-  state.acquisition,
+export const close = (state: State): Transition<InFlight | undefined> => [
+  state.inFlight,
   { ...initial, isClosed: true }
 ]
 
@@ -308,20 +310,29 @@ const validToken = ({ held }: State, now: Instant): Held | undefined =>
 
 const serve = (held: Held): Serve => ({ _tag: "Serve", held })
 
-const wait = (acquisition: Acquisition, atMost?: number): Wait => ({ _tag: "Wait", acquisition, atMost })
+const wait = (inFlight: InFlight, atMost?: number): Wait => ({ _tag: "Wait", inFlight, atMost })
 
 const failCause = (cause: Cause.Cause<AccessTokenError>): Action => ({ _tag: "Fail", cause })
 
 const fail = (error: AccessTokenError): Action => failCause(Cause.fail(error))
 
-const startAndWait = (state: State, startedAt: Instant, replacing: Held | undefined) =>
-  start(state, { startedAt, replacing: replacing?.token, isRenewal: false }, wait)
+const startAndWait = (state: State, now: Instant): Transition<Action> => {
+  const replacing = Option.map(Option.fromNullable(state.held ?? state.rejected), ({ token }) => token)
+  return start(state, now, { reason: reasonOf(state, now), replacing }, wait)
+}
+
+/** Why a caller that cannot wait for a renewal needs a token. With a valid one, it has called `refresh`. */
+const reasonOf = (state: State, now: Instant): TokenSource.Acquisition["reason"] => {
+  if (state.held !== undefined) return isValid(state.held, now) ? "Refresh" : "Expired"
+  return state.rejected === undefined ? "Missing" : "Rejected"
+}
 
 const start = (
   state: State,
-  given: Pick<Acquisition, "startedAt" | "replacing" | "isRenewal">,
-  then: (acquisition: Acquisition) => Serve | Wait
+  startedAt: Instant,
+  acquisition: TokenSource.Acquisition,
+  then: (inFlight: InFlight) => Serve | Wait
 ): Transition<Action> => {
-  const acquisition: Acquisition = { ...given, done: Deferred.unsafeMake(FiberId.none) }
-  return [{ _tag: "Start", acquisition, then: then(acquisition) }, { ...state, acquisition, cooldown: undefined }]
+  const inFlight: InFlight = { acquisition, startedAt, done: Deferred.unsafeMake(FiberId.none) }
+  return [{ _tag: "Start", inFlight, then: then(inFlight) }, { ...state, inFlight, cooldown: undefined }]
 }

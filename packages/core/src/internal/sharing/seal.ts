@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Encoding from "effect/Encoding"
 import * as Redacted from "effect/Redacted"
-import type { ClientCredentials } from "../../ClientCredentials.js"
+import type { Purpose } from "../../TokenSource.js"
 
 /**
  * Encrypts the entries of one client at one endpoint. The name and the cipher key are derived from the client secret
@@ -16,13 +16,6 @@ export interface Sealing {
   readonly open: (entry: string) => Effect.Effect<string | undefined>
 }
 
-/** What the token is for. `identity` may contain a secret. */
-export interface Purpose {
-  /** The URL of the token endpoint. */
-  readonly url: string
-  readonly identity: string | Redacted.Redacted
-}
-
 const algorithm = "AES-GCM"
 const nonceBytes = 12
 
@@ -31,8 +24,8 @@ const version = "store-api-token-v1"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
-export const make = (credentials: ClientCredentials, purpose: Purpose): Effect.Effect<Sealing> =>
-  Effect.map(derive(credentials, purpose), ({ aes, key, subtle }) => {
+export const make = (purpose: Purpose): Effect.Effect<Sealing> =>
+  Effect.map(derive(purpose), ({ aes, key, subtle }) => {
     const parameters = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8(key) })
     return {
       key,
@@ -54,27 +47,28 @@ export const make = (credentials: ClientCredentials, purpose: Purpose): Effect.E
     }
   })
 
+const reveal = (part: string | Redacted.Redacted): string => Redacted.isRedacted(part) ? Redacted.value(part) : part
+
 /** Derives the name and the cipher key. */
-const derive = (credentials: ClientCredentials, { identity, url }: Purpose) =>
+const derive = ({ name, secret }: Purpose) =>
   Effect.gen(function*() {
     const { subtle } = globalThis.crypto
-    const text = Redacted.isRedacted(identity) ? Redacted.value(identity) : identity
     const parameters = (use: string) => ({
       name: "HKDF",
       hash: "SHA-256",
-      // JSON encodes different lists as different bytes. `info` may have only 1 KiB, and `identity` may be longer.
-      salt: utf8(JSON.stringify([version, url, credentials.clientId, text])),
+      // JSON encodes different lists as different bytes. `info` may have only 1 KiB, and a name may be longer.
+      salt: utf8(JSON.stringify([version, ...name.map(reveal)])),
       info: utf8(use)
     })
-    const secret = yield* Effect.promise(() =>
-      subtle.importKey("raw", utf8(Redacted.value(credentials.clientSecret)), "HKDF", false, [
+    const imported = yield* Effect.promise(() =>
+      subtle.importKey("raw", utf8(Redacted.value(secret)), "HKDF", false, [
         "deriveKey",
         "deriveBits"
       ])
     )
     const aes = yield* Effect.promise(() =>
-      subtle.deriveKey(parameters("entry"), secret, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
+      subtle.deriveKey(parameters("entry"), imported, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
     )
-    const name = yield* Effect.promise(() => subtle.deriveBits(parameters("name"), secret, 128))
-    return { aes, key: `${version}:${Encoding.encodeHex(new Uint8Array(name))}`, subtle }
+    const bits = yield* Effect.promise(() => subtle.deriveBits(parameters("name"), imported, 128))
+    return { aes, key: `${version}:${Encoding.encodeHex(new Uint8Array(bits))}`, subtle }
   })

@@ -1,81 +1,165 @@
 /** The token in the store, as one acquisition finds it and leaves it there. */
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
+import type { Acquisition } from "../../TokenSource.js"
 import type { Service as Store } from "../../TokenStore.js"
+import * as instant from "../instant.js"
 import { leewayOf, wholeMillis } from "../lifetime.js"
-import { isRepeated, isRepeatedDue, sameValue, withKnownExpiry } from "../repeatedToken.js"
+import * as repeatedToken from "../repeatedToken.js"
 import type { Sealing } from "./seal.js"
 
-/** What an acquisition wants. */
+/** What an acquisition wants. Durations are in milliseconds. */
 export interface Wanted {
-  /** The token that it replaces. None if that has expired, because then any valid token is another one. */
+  readonly reason: Acquisition["reason"]
   readonly replacing: AccessToken | undefined
-  /** Whether that token is still valid, and was not rejected. */
-  readonly isRenewal: boolean
   /** Outside a renewal, a stored token with less than this left is not used, unless there is no other. */
-  readonly leeway: Duration.DurationInput | undefined
-  /** In milliseconds. */
+  readonly leeway: number
+  /** The limit of a lifetime, which may be longer for the process that stored the token. */
   readonly maxLife: number
 }
 
-export type StoredToken = ReturnType<typeof make>
-
-export const make = (store: Store, { key, open, seal }: Sealing, wanted: Wanted) => {
-  let short: AccessToken | undefined
-  return {
-    /** Returns the token in the store if it is usable. Removes it if it was rejected. */
-    find: Effect.gen(function*() {
-      const entry = Option.getOrUndefined(yield* store.get(key))
-      if (entry === undefined) return undefined
-      const text = yield* open(entry)
-      const now = yield* Clock.currentTimeMillis
-      const found = decode(text, now, wanted.maxLife)
-      if (found === undefined) return undefined
-      if (isRejected(found, wanted)) yield* store.remove(key, entry)
-      else if (isUsable(found, wanted, now)) {
-        if (!isShort(found, wanted, now)) return found
-        short = found
-      }
-      return undefined
-    }),
-    /** Stores an acquired token for other processes. A failure or a defect does not fail the acquisition. */
-    publish: (received: AccessToken) =>
-      Effect.gen(function*() {
-        if (isRejected(received, wanted)) return
-        const token = withKnownExpiry(wanted.replacing, received)
-        const entry = yield* seal(encode(token))
-        const left = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
-        // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
-        yield* store.put(key, entry, wholeMillis(left))
-      }).pipe(Effect.exit),
-    /** The last token that `find` did not return because too little is left of it. None if that has expired. */
-    short: Effect.map(Clock.currentTimeMillis, (now) => short && short.expiresAt.epochMillis > now ? short : undefined)
-  }
+/**
+ * The entry that this process read or stored last, and its end by the monotonic clock of this process. Reading it again
+ * never makes the end later, even if the store's clock was set back. The text of an entry is unique per `put`.
+ */
+export interface KnownEnd {
+  readonly entry: string
+  readonly end: number
 }
 
-/** Outside a renewal, a token is replaced because an API rejected it, or because the caller wants another one. */
-const isRejected = (token: AccessToken, { isRenewal, replacing }: Wanted): boolean =>
-  !isRenewal && replacing !== undefined && sameValue(replacing, token)
+export const unknownEnd: KnownEnd = { entry: "", end: 0 }
 
-/**
- * Whether a token can replace the other one. One that brings no progress can if it was acquired later: after a
- * rejection, or in a renewal until it is due.
- */
-const isUsable = (found: AccessToken, { isRenewal, replacing }: Wanted, now: number): boolean =>
-  replacing === undefined || !isRepeated(replacing, found) ||
-  (found.acquiredAt.epochMillis > replacing.acquiredAt.epochMillis && !(isRenewal && isRepeatedDue(found, now)))
+/** A token in the store. Durations are in milliseconds. */
+interface Found {
+  readonly token: AccessToken
+  readonly life: number
+  /** Its remaining lifetime at `readAt`. */
+  readonly left: number
+  readonly readAt: instant.Instant
+  /** How long the read took. Nobody knows at which moment of the read the store looked at its clock. */
+  readonly took: number
+}
 
-const isShort = ({ acquiredAt, expiresAt }: AccessToken, { isRenewal, leeway }: Wanted, now: number): boolean =>
-  !isRenewal && expiresAt.epochMillis - now < leewayOf(expiresAt.epochMillis - acquiredAt.epochMillis, leeway)
+export interface StoredToken {
+  /** Returns the token in the store if it is usable. Removes it if it was rejected. */
+  readonly find: ReturnType<typeof findToken>
+  /** Stores a token of an acquisition that has started then. A failure or a defect does not fail the acquisition. */
+  readonly publish: (token: AccessToken, startedAt: instant.Instant) => Effect.Effect<void>
+  /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
+  readonly short: Effect.Effect<AccessToken | undefined>
+}
+
+export const make = (
+  store: Store,
+  sealing: Sealing,
+  wanted: Wanted,
+  knownEnd: Ref.Ref<KnownEnd>
+): Effect.Effect<StoredToken> =>
+  Effect.map(Ref.make<Found | undefined>(undefined), (short) => ({
+    find: findToken(store, sealing, wanted, knownEnd, short),
+    publish: (token, startedAt) =>
+      Effect.asVoid(Effect.exit(storeToken(store, sealing, wanted, knownEnd, token, startedAt))),
+    short: Effect.zipWith(Ref.get(short), instant.now, (found, now) => {
+      const isValid = found !== undefined && instant.elapsed(found.readAt, now) < found.left
+      return isValid ? found.token : undefined
+    })
+  }))
+
+const findToken = (
+  store: Store,
+  { key, open }: Sealing,
+  wanted: Wanted,
+  knownEnd: Ref.Ref<KnownEnd>,
+  short: Ref.Ref<Found | undefined>
+) =>
+  Effect.gen(function*() {
+    const before = yield* instant.now
+    const stored = Option.getOrUndefined(yield* store.get(key))
+    if (stored === undefined) return undefined
+    const text = yield* open(stored.entry)
+    const readAt = yield* instant.now
+    const took = instant.elapsed(before, readAt)
+    const latestEnd = readAt.monotonic + Duration.toMillis(stored.remaining) - took
+    const end = yield* limitEnd(knownEnd, stored.entry, latestEnd)
+    const found = decode(text, { remaining: end - readAt.monotonic, readAt, took, maxLife: wanted.maxLife })
+    if (found === undefined) return undefined
+    if (isRejected(found.token, wanted)) {
+      yield* store.remove(key, stored.entry)
+      return undefined
+    }
+    if (!isUsable(found, wanted)) return undefined
+    if (!isShort(found, wanted)) return found.token
+    yield* Ref.set(short, found)
+    return undefined
+  })
+
+/** Returns the earliest end that is known of an entry, by the monotonic clock, and remembers it. */
+const limitEnd = (knownEnd: Ref.Ref<KnownEnd>, entry: string, end: number): Effect.Effect<number> =>
+  Ref.modify(knownEnd, (known) => {
+    const earliest = known.entry === entry ? Math.min(known.end, end) : end
+    return [earliest, { entry, end: earliest }]
+  })
+
+const storeToken = (
+  store: Store,
+  { key, seal }: Sealing,
+  wanted: Wanted,
+  knownEnd: Ref.Ref<KnownEnd>,
+  received: AccessToken,
+  startedAt: instant.Instant
+) =>
+  Effect.gen(function*() {
+    if (isRejected(received, wanted)) return
+    const last = wanted.reason === "Expired" ? undefined : wanted.replacing
+    const token = repeatedToken.withKnownExpiry(last, received)
+    const entry = yield* seal(encode(token))
+    const now = yield* instant.now
+    const left = lifeOf(token) - (now.monotonic - instant.monotonicStart(token, startedAt, now))
+    yield* Ref.set(knownEnd, { entry, end: now.monotonic + left })
+    // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
+    yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
+    // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
+    // would use the token after its end. The caller has its token, and does not wait.
+    const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
+    if (isLate) yield* Effect.forkDaemon(Effect.exit(store.remove(key, entry)))
+  })
+
+const lifeOf = ({ acquiredAt, expiresAt }: AccessToken): number => expiresAt.epochMillis - acquiredAt.epochMillis
+
+/** A token is replaced because an API rejected it, or because the caller wants another one. */
+const isRejected = (token: AccessToken, { reason, replacing }: Wanted): boolean =>
+  (reason === "Rejected" || reason === "Refresh") && replacing !== undefined &&
+  repeatedToken.sameValue(replacing, token)
+
+/** Whether a token can replace the other one. */
+const isUsable = (found: Found, { reason, replacing }: Wanted): boolean => {
+  if (replacing === undefined) return true
+  if (reason === "Expired") {
+    return !repeatedToken.sameValue(replacing, found.token) || repeatedToken.isExtended(replacing, found.token)
+  }
+  // In doubt it is the later one. Otherwise processes that acquire at about the same time would refuse each other's
+  // token.
+  const latest = {
+    value: found.token.value,
+    expiresAt: DateTime.addDuration(found.token.expiresAt, found.took)
+  }
+  if (!repeatedToken.isRepeated(replacing, latest)) return true
+  // It brings no progress, but may have been acquired later, which suffices until a renewal is due.
+  const isLater = found.token.acquiredAt.epochMillis + found.took > replacing.acquiredAt.epochMillis
+  return isLater && !(reason === "Renewal" && repeatedToken.isRepeatedDue(found))
+}
+
+const isShort = ({ left, life }: Found, { leeway, reason }: Wanted): boolean =>
+  reason !== "Renewal" && left < leewayOf(life, leeway)
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { as: "Option" })
 
-/** The encoding of a token before it is sealed, in clear text. */
+/** The encoding of a token before it is sealed, in clear text. Of its times, only the difference counts. */
 const Stored = Schema.parseJson(Schema.Struct({
   value: Schema.Redacted(Schema.String),
   scope: Schema.String,
@@ -98,19 +182,28 @@ const encode = (token: AccessToken): string =>
 const decodeStored = Schema.decodeUnknownOption(Stored)
 
 /**
- * Decodes a token of another machine. Returns `undefined` if the text is not a token, or if it has expired by the
- * local clock. If this clock is behind the other, the token counts as acquired now. If this clock is ahead, the token
- * expires early. Its lifetime is at most `maxLife`, which may be longer for the process that stored it.
+ * Decodes a token of another machine, whose clock may be wrong. Returns `undefined` if the text is not a token, or if
+ * nothing is left of its lifetime.
  */
-const decode = (text: string | undefined, now: number, maxLife: number): AccessToken | undefined => {
+const decode = (
+  text: string | undefined,
+  { maxLife, readAt, remaining, took }: Pick<Found, "readAt" | "took"> & {
+    /** By the store, counted from before the read. */
+    readonly remaining: number
+    readonly maxLife: number
+  }
+): Found | undefined => {
   const stored = Option.getOrUndefined(decodeStored(text))
   if (stored === undefined) return undefined
-  const life = stored.expiresAt.epochMillis - stored.acquiredAt.epochMillis
-  const acquiredAt = Math.min(stored.acquiredAt.epochMillis, now)
-  const expiresAt = acquiredAt + Math.min(life, maxLife)
-  return expiresAt <= now ? undefined : new AccessToken({
+  const storedLife = stored.expiresAt.epochMillis - stored.acquiredAt.epochMillis
+  const life = Math.min(storedLife, maxLife)
+  const left = Math.floor(Math.min(remaining - (storedLife - life), life))
+  if (!(left > 0)) return undefined
+  const expiresAt = readAt.wall + left
+  const token = new AccessToken({
     ...stored,
-    acquiredAt: DateTime.unsafeMake(acquiredAt),
+    acquiredAt: DateTime.unsafeMake(expiresAt - life),
     expiresAt: DateTime.unsafeMake(expiresAt)
   })
+  return { token, life, left, readAt, took }
 }

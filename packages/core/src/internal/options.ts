@@ -1,0 +1,56 @@
+/** Reads options. An option that is wrong fails, and one outside its useful range is clamped. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { ConfigurationError } from "../AccessTokenError.js"
+
+export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
+
+/** The limits of a duration, in milliseconds. */
+interface Range {
+  /** Default 0. */
+  readonly least?: number
+  /** Default none. */
+  readonly most?: number
+}
+
+const decodeDuration = Option.liftThrowable(Duration.decode)
+
+/**
+ * Returns whole milliseconds within the range, or `Infinity`. Fails for a value that is not a duration, as it may come
+ * from JavaScript or from a calculation: another type, an unknown unit, NaN, or less than zero.
+ */
+export const durationOf = (
+  option: string,
+  value: Duration.DurationInput,
+  { least = 0, most = Infinity }: Range = {}
+): Effect.Effect<number, ConfigurationError> => {
+  const duration = Option.getOrUndefined(decodeDuration(value))
+  // Effect 3 turns NaN and negative values into zero.
+  if (duration === undefined || !partsOf(value).every(isNotNegative)) {
+    return unusable(option, "must be a duration from zero, such as \"30 seconds\"")
+  }
+  return Effect.succeed(Math.min(Math.max(Math.ceil(Duration.toMillis(duration)), least), most))
+}
+
+/** Like `durationOf`, for a duration with which nothing works if it is zero. */
+export const positiveDurationOf = (
+  option: string,
+  value: Duration.DurationInput,
+  range?: Range
+): Effect.Effect<number, ConfigurationError> =>
+  Effect.filterOrFail(
+    durationOf(option, value, range),
+    (millis) => millis > 0,
+    () => unusable(option, "must be greater than zero")
+  )
+
+/** The numbers in a duration as a caller writes it. */
+const partsOf = (value: Duration.DurationInput): ReadonlyArray<unknown> => {
+  if (Duration.isDuration(value)) return [Duration.toMillis(value)]
+  return Predicate.isObject(value) ? Object.values(value) : [value]
+}
+
+const isNotNegative = (part: unknown): boolean =>
+  Predicate.isString(part) ? !part.trim().startsWith("-") : Number(part) >= 0

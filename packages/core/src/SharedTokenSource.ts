@@ -12,7 +12,6 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
-import type { AccessToken } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
@@ -164,15 +163,14 @@ export const make = (
       most: maxStoreTimeout
     })
     const { acquisition, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
-    const knownEnd = yield* Ref.make(storedToken.unknownEnd)
+    const knownEnd = yield* Ref.make<storedToken.KnownEnd | undefined>(undefined)
 
     return {
       ...source,
       acquire: ({ reason, replacing }) =>
         Effect.gen(function*() {
-          const acquire = Effect.suspend(() => source.acquire({ reason, replacing }))
           const purpose = yield* readSealed(readPurpose)
-          if (purpose === undefined) return yield* acquire
+          if (purpose === undefined) return yield* source.acquire({ reason, replacing })
           const { maxLifetime, sealing } = purpose
           const wanted = {
             reason,
@@ -182,7 +180,16 @@ export const make = (
           }
           const token = yield* storedToken.make(store, sealing, wanted, knownEnd)
           const lease = store.lease(sealing.key, leaseMillis)
-          return yield* acquisition(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait, storeTimeout }))
+          const acquire = Effect.suspend(() => source.acquire({ reason, replacing })).pipe(
+            Effect.zipWith(instant.now, (token, at): storedToken.Timed => ({ token, at }))
+          )
+          const acquired = yield* acquisition(
+            findOrAcquire({ token, acquire, lease, leaseMillis, maxWait, storeTimeout })
+          )
+          const now = yield* instant.now
+          const current = storedToken.timedFor(now, acquired)
+          // A token with little left may have expired while its caller waited for the store.
+          return now.wall < current.expiresAt.epochMillis ? current : yield* source.acquire({ reason, replacing })
         })
     }
   })
@@ -234,7 +241,7 @@ const warnOfUnshared = (message: string) => Effect.as(Effect.logWarning(message)
 interface Sharing {
   readonly token: storedToken.StoredToken
   /** Asks the wrapped source. */
-  readonly acquire: Effect.Effect<AccessToken, AccessTokenError>
+  readonly acquire: Effect.Effect<storedToken.Timed, AccessTokenError>
   readonly lease: ReturnType<Store["lease"]>
   readonly leaseMillis: number
   readonly maxWait: number
@@ -245,7 +252,7 @@ interface Sharing {
  * Returns the token in the store, or acquires one with the lease. While another process has the lease, waits and looks
  * again. If the store fails, acquires a token without it. If no token can be acquired, a short one is better than none.
  */
-const findOrAcquire = (sharing: Sharing): Effect.Effect<AccessToken, AccessTokenError> =>
+const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, AccessTokenError> =>
   Effect.gen(function*() {
     const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
     let pause = firstPause
@@ -273,12 +280,6 @@ const find = ({ token }: Sharing) =>
 const acquireWithoutLease = ({ acquire, token }: Sharing) =>
   Effect.flatMap(instant.now, (startedAt) => Effect.tap(acquire, (acquired) => token.publish(acquired, startedAt)))
 
-/** A token from the store, or one that has just arrived from the wrapped source. */
-interface Outcome {
-  readonly token: AccessToken
-  readonly arrivedAt?: number | undefined
-}
-
 /**
  * Returns the token that another process stored before this one took the lease, or else a new one. Returns `undefined`
  * if another process has the lease.
@@ -286,24 +287,21 @@ interface Outcome {
 const acquireWithLease = (sharing: Sharing) =>
   Effect.acquireUseRelease(
     sharing.lease,
-    (lease): Effect.Effect<Outcome | undefined, AccessTokenError | TokenStoreError> =>
+    (lease): Effect.Effect<storedToken.Timed | undefined, AccessTokenError | TokenStoreError> =>
       Effect.gen(function*() {
         if (Option.isNone(lease)) return undefined
-        const token = yield* find(sharing)
-        return token === undefined ? yield* acquireAndPublish(sharing, lease.value) : { token }
+        return (yield* find(sharing)) ?? (yield* acquireAndPublish(sharing, lease.value))
       }),
     (lease, exit) =>
       Effect.gen(function*() {
         if (Option.isNone(lease)) return
         const { release } = lease.value
-        const arrivedAt = Exit.isSuccess(exit) ? exit.value?.arrivedAt : undefined
-        if (arrivedAt === undefined) return yield* release
+        const at = Exit.isSuccess(exit) ? exit.value?.at : undefined
+        if (at === undefined) return yield* release
         // The store delays a caller whose token has arrived by one time limit, in which it was also stored.
-        const left = arrivedAt + sharing.storeTimeout - (yield* monotonicMillis)
+        const left = at.monotonic + sharing.storeTimeout - (yield* monotonicMillis)
         yield* bounded(Math.max(left, 0), Effect.void)(release)
       }).pipe(Effect.ignore)
-  ).pipe(
-    Effect.map((outcome) => outcome?.token)
   )
 
 /** Acquires a token while it extends the lease, and stores it. */
@@ -313,10 +311,9 @@ const acquireAndPublish = ({ acquire, leaseMillis, token }: Sharing, lease: Leas
     const heldSince = yield* Ref.make<instant.Instant | undefined>(startedAt)
     yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis, heldSince)))
     const acquired = yield* acquire
-    const arrivedAt = yield* instant.now
     // A process that was frozen may have lost the lease to another one, which has stored a newer token.
     if (yield* isHeld(lease, leaseMillis, yield* Ref.get(heldSince))) yield* token.publish(acquired, startedAt)
-    return { token: acquired, arrivedAt: arrivedAt.monotonic }
+    return acquired
   }).pipe(Effect.scoped)
 
 /** Extends a lease until this effect is interrupted or the lease is lost. Sets since when it is held. */

@@ -24,12 +24,13 @@ export const elapsed = (since: Instant, now: Instant): number =>
   Math.max(now.wall - since.wall, now.monotonic - since.monotonic)
 
 /**
- * The start of the lifetime by the monotonic clock, from the distance of `acquiredAt` to the wall clock at the start of
- * the request, and now. The earlier one counts, so that whichever way the wall clock jumped during the request, the
- * token expires too early rather than too late.
+ * The start of the lifetime by the monotonic clock, from the distance of `acquiredAt` to the wall clock now. A source
+ * returns the times of that moment, so a jump of the wall clock before it does not count. If the token was requested in
+ * this acquisition, the distance to the wall clock at its start counts too: a simple source reads the clock before its
+ * request, and the wall clock may have moved back since.
  */
-export const monotonicStart = ({ acquiredAt }: AccessToken, startedAt: Instant, now: Instant): number =>
-  Math.min(
-    startedAt.monotonic + (acquiredAt.epochMillis - startedAt.wall),
-    now.monotonic + Math.min(acquiredAt.epochMillis - now.wall, 0)
-  )
+export const monotonicStart = ({ acquiredAt }: AccessToken, startedAt: Instant, now: Instant): number => {
+  const start = now.monotonic + Math.min(acquiredAt.epochMillis - now.wall, 0)
+  const afterStart = Math.max(acquiredAt.epochMillis - startedAt.wall, 0)
+  return Math.min(start, startedAt.monotonic + afterStart)
+}

@@ -383,7 +383,7 @@ export const run = (world: World, fleet: Fleet, events: ReadonlyArray<Event>): E
             value,
             end: endpoint.endOf(value ?? ""),
             believed: token === undefined ? 0 : token.expiresAt.epochMillis - machine.wall(),
-            error: Exit.isFailure(exit) ? Cause.pretty(exit.cause) : ""
+            error: Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : ""
           })
         })
         asked++

@@ -204,19 +204,21 @@ export interface World {
   readonly storeMachine: Machine
 }
 
+const threeMachines = (time: Time) => [makeMachine(time), makeMachine(time), makeMachine(time)]
+
+const worldOf = (clockOfStore: (machine: Machine) => Clock.Clock): Effect.Effect<World> =>
+  Effect.map(TokenStore.makeMemory, (memory) => {
+    const time = virtualTime()
+    const storeMachine = makeMachine(time)
+    const store = mapOperations(memory, Effect.withClock(clockOfStore(storeMachine)))
+    return { time, machines: threeMachines(time), storeOn: () => Effect.succeed(store), storeMachine }
+  })
+
 /** Three machines, and a store in memory on a fourth one. */
-export const memoryWorld: Effect.Effect<World> = Effect.map(TokenStore.makeMemory, (memory) => {
-  const time = virtualTime()
-  const storeMachine = makeMachine(time)
-  const there = <A, E>(effect: Effect.Effect<A, E>) => Effect.withClock(effect, storeMachine.clock)
-  const store = mapOperations(memory, there)
-  return {
-    time,
-    machines: [makeMachine(time), makeMachine(time), makeMachine(time)],
-    storeOn: () => Effect.succeed(store),
-    storeMachine
-  }
-})
+export const memoryWorld = worldOf(({ clock }) => clock)
+
+/** The same with a store that counts by its wall clock alone, as Redis and databases do. */
+export const serverWorld = worldOf(({ clock, wall }) => clockOf({ wall, monotonic: wall, sleep: clock.sleep }))
 
 type Through = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
@@ -429,9 +431,9 @@ export const run = (world: World, fleet: Fleet, events: ReadonlyArray<Event>): E
     Logger.withMinimumLogLevel(LogLevel.None)
   )
 
-/** The answers with a token that had expired, for longer than the tolerance. */
-export const expired = ({ answers }: Report, tolerance = 0): ReadonlyArray<Answer> =>
-  answers.filter(({ at, end, value }) => value !== undefined && at >= end + tolerance)
+/** The answers with a token that had expired. */
+export const expired = ({ answers }: Report): ReadonlyArray<Answer> =>
+  answers.filter(({ at, end, value }) => value !== undefined && at >= end)
 
 /** The answers with an error. */
 export const failed = ({ answers }: Report): ReadonlyArray<Answer> => answers.filter(({ value }) => value === undefined)
@@ -443,3 +445,28 @@ export const jumpsOf = (events: ReadonlyArray<Event>): number => events.filter(i
 /** The same events, without the jumps. */
 export const withRightClocks = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
   events.filter((event) => !isJump(event))
+
+/** By how much clocks were set back, all jumps together, from one true time to another. */
+const setBackBetween = (schedule: ReadonlyArray<Event>, from: number, to: number): number => {
+  let now = 0
+  let setBack = 0
+  for (const event of schedule) {
+    if (event._tag === "Wait") now += event.millis
+    if ((event._tag === "Jump" || event._tag === "StoreJump") && from <= now && now <= to) {
+      setBack += Math.max(-event.millis, 0)
+    }
+  }
+  return setBack
+}
+
+/**
+ * The answers with a token that had expired, unless the store's clock explains them: if it was set back, an entry seems
+ * to be that much younger. It does not to a process that has had this token before. But if the endpoint returns its
+ * token again, another process may have stored a further entry with it.
+ */
+export const unexplained = ({ endpoint, life }: Fleet, report: Report): ReadonlyArray<Answer> =>
+  expired(report).filter(({ at, end, process, value }) => {
+    if (endpoint !== "mints") return at >= end + setBackBetween(report.schedule, 0, at)
+    const first = report.answers.find((answer) => answer.process === process && answer.value === value)
+    return at >= end + setBackBetween(report.schedule, end - life, first?.at ?? at)
+  })

@@ -201,14 +201,20 @@ describe("AccessTokenProvider, lifetimes", () => {
   )
 
   it.effect.each([
-    { measured: "before the request if the wall clock moved back", during: -5, afterwards: 0, lifetime: 50 },
-    { measured: "the token's arrival if the wall clock moved forward", during: 5, afterwards: -5, lifetime: 45 }
+    { measured: "before the request if the wall clock moved back", during: -0.5, afterwards: 0, lifetime: 59 },
+    { measured: "the token's arrival if the wall clock moved forward", during: 5, afterwards: -5, lifetime: 54 }
   ])("the lifetime by the monotonic clock is measured from $measured", ({ afterwards, during, lifetime }) =>
     timeline(
       (_, virtual) =>
-        Effect.tap(aged("one", 10 * minute, 50 * minute), () => Effect.sync(() => virtual.jump(during * minute))),
-      function*({ after, provider, virtual }) {
-        yield* provider.get
+        Effect.gen(function*() {
+          const acquired = yield* token("one")
+          yield* Effect.sleep("1 minute")
+          virtual.jump(during * minute)
+          return acquired
+        }),
+      function*({ after, callers, provider, virtual }) {
+        yield* callers(1)
+        yield* virtual.advance("1 minute")
         virtual.jump(afterwards * minute)
         yield* after(lifetime * minute - 1, { state: "MustWait" })
         yield* after(1, { state: "Expired" })

@@ -1,25 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  type Event,
-  events,
-  expired,
-  failed,
-  type Fleet,
-  fleets,
-  jumpsOf,
-  memoryWorld,
-  run,
-  scenarios,
-  withRightClocks
-} from "@store-api/testing/jumpingClocks"
+import * as jumpingClocks from "@store-api/testing/jumpingClocks"
 import { Effect, FastCheck as fc } from "effect"
 import { hour, minute } from "../support/scriptedSource.js"
 
-const runInMemory = (fleet: Fleet, events: ReadonlyArray<Event>) =>
-  Effect.runPromise(Effect.flatMap(memoryWorld, (world) => run(world, fleet, events)))
+type Event = jumpingClocks.Event
 
-const fleet: Fleet = {
+const runIn = (world: typeof jumpingClocks.memoryWorld) =>
+(fleet: jumpingClocks.Fleet, events: ReadonlyArray<Event>) =>
+  Effect.runPromise(Effect.flatMap(world, (world) => jumpingClocks.run(world, fleet, events)))
+
+const runInMemory = runIn(jumpingClocks.memoryWorld)
+const runWithServer = runIn(jumpingClocks.serverWorld)
+
+const threeProcesses: jumpingClocks.Fleet = {
   processes: 3,
   endpoint: "mints",
   life: hour,
@@ -28,68 +22,130 @@ const fleet: Fleet = {
   chance: 0.5
 }
 
-/** For a search: `MODEL_RUNS=20000 MODEL_SEED=7`. */
+const get = (process: number): Event => ({ _tag: "Get", process })
+const wait = (millis: number): Event => ({ _tag: "Wait", millis })
+const waitUntil = (left: number): Event => ({ _tag: "WaitUntil", left })
+const jump = (process: number, millis: number): Event => ({ _tag: "Jump", process, millis })
+
+/** To search for a counterexample: `MODEL_RUNS=20000 MODEL_SEED=7`. */
 const numRuns = Number(process.env["MODEL_RUNS"] ?? 1000)
 const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
-describe("a fleet whose wall clocks jump", () => {
-  it.each([
-    { clocks: "of its processes", jump: "Jump", numRuns },
-    { clocks: "of its store", jump: "StoreJump", numRuns: numRuns / 10 }
-  ] as const)(
-    `serves no expired token, fails no call, and sends at most one token request more per jump: those $clocks (MODEL_SEED=${seed})`,
-    async ({ jump, numRuns }) => {
+describe(`random events (MODEL_SEED=${seed})`, () => {
+  const searches = [
+    {
+      title: "clocks of processes jump: no token has expired, and no call fails",
+      jump: "Jump",
+      numRuns,
+      runIn: runInMemory,
+      wrong: (_: unknown, report: jumpingClocks.Report) => jumpingClocks.expired(report)
+    },
+    {
+      title: "the clock of a server jumps: no token has expired that a process had before, and no call fails",
+      jump: "StoreJump",
+      numRuns: numRuns / 4,
+      runIn: runWithServer,
+      wrong: jumpingClocks.unexplained
+    }
+  ] as const
+  for (const { jump, numRuns, runIn, title, wrong } of searches) {
+    it(`${title}; each jump costs at most one token request`, async () => {
+      const arbitraries = [jumpingClocks.fleets(hour), jumpingClocks.events(hour, { maxLength: 15, jump })] as const
       let requests = 0
       await fc.assert(
-        fc.asyncProperty(fleets(hour), events(hour, { maxLength: 15, jump }), async (fleet, events) => {
-          const report = await runInMemory(fleet, events)
-          deepStrictEqual([expired(report), failed(report)], [[], []])
+        fc.asyncProperty(...arbitraries, async (fleet, events) => {
+          const report = await runIn(fleet, events)
+          deepStrictEqual([wrong(fleet, report), jumpingClocks.failed(report)], [[], []])
           requests += report.requests
-          const jumps = jumpsOf(events)
+          const jumps = jumpingClocks.jumpsOf(events)
           // With right clocks, the first call also sends a request.
           if (report.requests <= 1 + jumps) return
-          const right = await runInMemory(fleet, withRightClocks(report.schedule))
+          const right = await runIn(fleet, jumpingClocks.withRightClocks(report.schedule))
           assert.isAtMost(report.requests, right.requests + jumps)
         }),
         { numRuns, seed }
       )
-      assert.isAbove(requests, numRuns, "more token requests than sequences")
-    },
-    300_000
-  )
+      assert.isAbove(requests, numRuns / 2, "control: token requests")
+    }, 300_000)
+  }
+})
 
-  it.each(scenarios(hour))("serves no expired token and fails no call: $title", async ({ events }) => {
-    const report = await runInMemory({ ...fleet, processes: 2 }, events)
-    deepStrictEqual([expired(report), failed(report)], [[], []])
-  })
-
-  it("replaces a token that expired after its wall clock was set back", async () => {
-    const [{ events } = { events: [] }] = scenarios(hour)
-    const { answers, requests } = await runInMemory(fleet, events)
-    deepStrictEqual([answers.map(({ value }) => value), requests], [["token-1", "token-1", "token-2"], 2])
-  })
-
-  it.each(
-    (["mints", "repeats", "extends"] as const).flatMap((endpoint) =>
-      [0, 1].flatMap((process) => [-120, 120].map((minutes) => ({ endpoint, process, minutes })))
-    )
-  )(
-    "gets the same answers as with right clocks if process $process is wrong by $minutes minutes from the start: the endpoint $endpoint",
-    async ({ endpoint, minutes, process }) => {
-      const events = [
-        { _tag: "Get", process: 0 },
-        ...Array.from({ length: 130 }).flatMap((_, index) => [
-          { _tag: "Wait", millis: minute },
-          { _tag: "Get", process: index % 3 }
-        ])
-      ] as ReadonlyArray<Event> // the tags are literals
-      const right = await runInMemory({ ...fleet, endpoint }, events)
-      const wrong = await runInMemory({ ...fleet, endpoint }, [
-        { _tag: "Jump", process, millis: minutes * minute },
-        ...events
-      ])
-      assert.isAbove(right.requests, 2)
-      deepStrictEqual(wrong.answers, right.answers)
+describe("a wall clock that is wrong from the start", () => {
+  for (const endpoint of ["mints", "repeats", "extends"] as const) {
+    for (const process of [0, 1]) {
+      for (const hours of [-2, 2]) {
+        it(`changes no answer of any process: that of process ${process}, by ${hours} h; the endpoint ${endpoint}`, async () => {
+          const calls = Array.from({ length: 130 }, (_, index) => [get(index % 3), wait(minute)]).flat()
+          const fleet = { ...threeProcesses, endpoint }
+          const right = await runInMemory(fleet, calls)
+          assert.isAbove(right.requests, 2, "control")
+          const wrong = await runInMemory(fleet, [jump(process, hours * hour), ...calls])
+          deepStrictEqual(wrong, { ...right, schedule: wrong.schedule })
+        })
+      }
     }
-  )
+  }
+
+  for (const { events, title } of jumpingClocks.scenarios(hour)) {
+    it(`makes no process serve an expired token: ${title}`, async () => {
+      const report = await runInMemory(threeProcesses, events)
+      deepStrictEqual([jumpingClocks.expired(report), jumpingClocks.failed(report)], [[], []])
+    })
+  }
+})
+
+describe("a jump during an acquisition costs no failure and no expired token", () => {
+  const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToEndpoint: 1000, wayToStore: 400 }
+
+  /** In the middle of each step: three before the request, the request itself, and two after it. */
+  const moments = [400, 1200, 2000, 2900, 3900, 4800, 5600]
+  const jumps = [-2 * hour, -1500, 1500, hour - 3000]
+
+  const acquisitions: Readonly<Record<string, readonly [before: ReadonlyArray<Event>, call: Event]>> = {
+    "of a process that starts": [[], get(0)],
+    "of a process that starts while another one has a token": [[get(1), wait(minute)], get(0)],
+    "that renews a token": [[get(0), waitUntil(3 * minute)], get(0)],
+    "that replaces an expired token": [[get(0), waitUntil(-minute)], get(0)],
+    "that replaces a rejected token": [[get(0), wait(minute)], { _tag: "Reject", process: 0 }]
+  }
+
+  for (const [title, [before, call]] of Object.entries(acquisitions)) {
+    it(title, async () => {
+      for (const moment of moments) {
+        for (const millis of jumps) {
+          const after = [wait(minute), get(0), get(1), waitUntil(1), get(0), get(1), waitUntil(-1), get(0), get(1)]
+          const report = await runInMemory(fleet, [...before, call, wait(moment), jump(0, millis), ...after])
+          const wrong = [jumpingClocks.expired(report), jumpingClocks.failed(report)]
+          deepStrictEqual(wrong, [[], []], `a jump by ${millis} ms, ${moment} ms after the call`)
+        }
+      }
+    })
+  }
+})
+
+describe("a process whose wall clock is set back", () => {
+  it("replaces a token that has expired", async () => {
+    const events = [get(0), wait(30 * minute), get(0), jump(0, -10 * minute), wait(31 * minute), get(0)]
+    const { answers } = await runInMemory(threeProcesses, events)
+    deepStrictEqual(answers.map(({ value }) => value), ["token-1", "token-1", "token-2"])
+  })
+
+  it("uses a token that the endpoint repeats no longer than before", async () => {
+    const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToEndpoint: 1000 }
+    for (let since = 0; since < 2000; since += 100) {
+      const repeated: ReadonlyArray<Event> = [wait(minute), { _tag: "Reject", process: 0 }, wait(minute)]
+      const events = [get(0), wait(minute), jump(0, -1900), ...repeated, waitUntil(-since), get(0), get(1)]
+      deepStrictEqual(jumpingClocks.expired(await runInMemory(fleet, events)), [], `${since} ms after its end`)
+    }
+  })
+
+  it("accepts a repeated token that has seemed to be older, because the wall clock was ahead", async () => {
+    const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToEndpoint: 1000 }
+    const ahead = [get(0), wait(500), jump(0, 10 * minute), wait(minute)]
+    for (const during of [0, -1]) {
+      const events = [...ahead, waitUntil(5 * minute), jump(0, -50 * minute), get(0), wait(500), jump(0, during)]
+      const { answers } = await runInMemory(fleet, events)
+      deepStrictEqual(answers.map(({ value }) => value), ["token-1", "token-1"])
+    }
+  })
 })

@@ -143,7 +143,7 @@ describe("a process whose wall clock is set back", () => {
 
   it("accepts a repeated token that seemed to be older, because the wall clock was set forward", async () => {
     const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToEndpoint: 1000 }
-    const setForward = [get(0), wait(500), jump(0, 10 * minute), waitUntil(5 * minute)]
+    const setForward = [get(0), wait(500), jump(0, 10 * minute), wait(minute), waitUntil(5 * minute)]
     for (const during of [0, -100]) {
       const setBack = [jump(0, -50 * minute), get(0), wait(500), jump(0, during)]
       const { answers } = await runInMemory(fleet, [...setForward, ...setBack])

@@ -1,0 +1,21 @@
+import { describe } from "@effect/vitest"
+import { RedisTokenStore } from "@store-api/redis"
+import { survivesJumps, survivesScenarios } from "@store-api/testing/jumpingClocksLive"
+import { isLeftOut, sharedRedis } from "@store-api/testing/redisServers"
+import { test } from "@store-api/testing/test"
+import { Effect, Redacted } from "effect"
+
+const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
+
+describe.skipIf(isLeftOut)("processes that share a token in Redis, and whose wall clocks are wrong", () => {
+  const redis = sharedRedis()
+  const store = Effect.flatMap(redis, ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
+
+  test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
+    yield* survivesScenarios(yield* store)
+  })
+
+  test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
+    yield* survivesJumps(yield* store, 40, seed)
+  })
+})

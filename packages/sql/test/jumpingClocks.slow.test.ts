@@ -1,0 +1,26 @@
+import { describe } from "@effect/vitest"
+import { TokenStore } from "@store-api/core"
+import { SqlTokenStore } from "@store-api/sql"
+import { survivesJumps, survivesScenarios } from "@store-api/testing/jumpingClocksLive"
+import { shared } from "@store-api/testing/loopback"
+import { test } from "@store-api/testing/test"
+import { Context, Effect, Layer } from "effect"
+import { clientAt } from "./support/clients.js"
+import { available, database } from "./support/servers.js"
+
+const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
+
+describe.each(available)("processes that share a token in %s, and whose wall clocks are wrong", (kind) => {
+  const running = shared(database(kind))
+  const store = Effect.flatMap(running, ({ url }) => Layer.build(SqlTokenStore.layerLazy(clientAt(url)))).pipe(
+    Effect.map(Context.get(TokenStore.TokenStore))
+  )
+
+  test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
+    yield* survivesScenarios(yield* store)
+  })
+
+  test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
+    yield* survivesJumps(yield* store, 20, seed)
+  })
+})

@@ -298,7 +298,8 @@ const startProcess = (
   purpose: TokenSource.Purpose
 ) =>
   Effect.gen(function*() {
-    const shared = yield* SharedTokenSource.make().pipe(
+    // A real store on a busy machine can take long.
+    const shared = yield* SharedTokenSource.make({ storeTimeout: "30 seconds" }).pipe(
       Effect.provideService(TokenSource.TokenSource, TokenSource.make(acquire, Effect.succeed(purpose))),
       Effect.provideService(TokenStore.TokenStore, store)
     )

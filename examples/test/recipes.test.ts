@@ -45,7 +45,8 @@ const provider = (
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
     layer: AccessTokenProvider.layer().pipe(
-      Layer.provide(TokenSource.layer(() => Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), answer)))
+      Layer.provide(TokenSource.layer(() => Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), answer))),
+      Layer.orDie
     )
   }))
 

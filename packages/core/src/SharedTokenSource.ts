@@ -219,16 +219,18 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
   Effect.flatMap(readPurpose, (purpose) =>
     seals.make(purpose).pipe(
       Effect.map((sealing) => ({ sealing, maxLifetime: purpose.maxLifetime })),
-      Effect.catchAllCause(() => warnOfUnshared("Web Crypto could not derive a key; this access token is not shared"))
+      Effect.catchAllCause(() =>
+        asUnshared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
+      )
     )).pipe(
       bounded(
         purposeTimeout,
-        warnOfUnshared("The client credentials were not read in time; this access token is not shared")
+        asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
       ),
       Effect.catchAllCause(() => Effect.succeed(undefined))
     )
 
-const warnOfUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
+const asUnshared = Effect.as(undefined)
 
 /** What an acquisition uses. Durations are in milliseconds. */
 interface Sharing {

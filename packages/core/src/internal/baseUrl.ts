@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import { ConfigurationError } from "../AccessTokenError.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
@@ -27,7 +26,7 @@ export const baseUrl = (
     : new ConfigurationError({
       option,
       reason: "must be an https URL, or an http URL of this machine",
-      permittedBy: Option.some("allowInsecure")
+      permittedBy: "allowInsecure"
     })
 }
 

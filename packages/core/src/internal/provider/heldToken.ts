@@ -1,7 +1,6 @@
 /** A cached token, and its lifetime by both clocks. */
 import * as DateTime from "effect/DateTime"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenExpiredError } from "../../AccessTokenError.js"
 import * as lifetime from "../lifetime.js"
@@ -100,5 +99,5 @@ export const expiredError = (
     reason: lifetime.expiredReason(token, now.wall) === "ClockMovedBack" ? "ClockMovedBack" : reason,
     expiredAt: token.expiresAt,
     checkedAt: DateTime.unsafeMake(now.wall),
-    retryAt: Option.fromNullable(retryAt)
+    retryAt
   })

@@ -10,6 +10,8 @@ const failing = providerTest(() => Effect.fail(outage))
 const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status = 400) =>
   new AccessTokenError.TokenRefusedError({ reason, httpStatus: status })
 
+const refusedByProxy = new AccessTokenError.TokenRequestError({ reason: "Proxy", attempts: 1 })
+
 /** A response of 429 with this `Retry-After`, in milliseconds. */
 const limited = (millis: number) =>
   Effect.flatMap(DateTime.now, (now) =>
@@ -65,6 +67,7 @@ describe("AccessTokenProvider, failure", () => {
       ["the endpoint is unavailable: up to 5 s", refused("Unavailable"), to5s, {}],
       ["the endpoint refuses the credentials: up to 60 s", refused("InvalidClient"), to60s, {}],
       ["the endpoint limits the rate: up to 60 s", refused("RateLimited"), to60s, {}],
+      ["a proxy refuses the connection: up to 60 s", refusedByProxy, to60s, {}],
       ["an API responds with 401 instead of the endpoint: up to 60 s", refused("Other", 401), to60s, {}],
       ["cooldown has a base and a max", refused("InvalidClient"), [75, 150, 225, 225], short],
       ["a cooldown of zero is raised to 100 ms", outage, [75, 75], { cooldown: { base: 0, max: 0 } }],

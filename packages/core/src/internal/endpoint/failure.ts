@@ -116,7 +116,7 @@ const reasonWithoutResponse = (faults: ReadonlyArray<Fault>): TokenRequestError[
 /** Whether a proxy answered 407: by the status in an error of Node, or by the message of undici, which has none. */
 const isRefusedByProxy = ({ message, statusCode }: Fault): boolean =>
   statusCode === 407 ||
-  (Predicate.isString(message) && /^proxy (authentication required|response \(407\))/i.test(message))
+  (Predicate.isString(message) && /^Proxy .*\(407\)/.test(message))
 
 /** The codes of OpenSSL. */
 const certificateCode = /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/

@@ -147,15 +147,20 @@ const cooldownOf = (settings: Settings) => {
 /** Ends the cooldown after the endpoint has issued a token. */
 export const endCooldown = (settings: Settings) => cooldownOf(settings).end
 
-/** A run without a valid token waits at most 5 seconds, unless the endpoint refused the credentials or answered 429. */
+/** A run without a valid token waits at most 5 seconds, unless `isRefusal`. */
 const endOf = ({ error, from, pause }: Pause, hasToken: boolean): number => {
-  const isRefused = error._tag === "TokenRefusedError" &&
-    (error.status === 401 || ["InvalidClient", "RateLimited"].includes(error.reason))
-  const retryAt = Option.match(error.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
+  const retryAt = error.retryAt?.epochMillis ?? from
   return Math.max(
-    from + (hasToken || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),
+    from + (hasToken || isRefusal(error) ? pause : Math.min(pause, longestPauseOfOutage)),
     Math.min(retryAt, from + longestRetryAfter)
   )
+}
+
+/** Whether the endpoint or a proxy refused the credentials, or the endpoint answered 429, as in the provider. */
+const isRefusal = (error: Pause["error"]): boolean => {
+  if (error._tag === "TokenRequestError") return error.reason === "Proxy"
+  return error._tag === "TokenRefusedError" &&
+    (error.httpStatus === 401 || ["InvalidClient", "RateLimited"].includes(error.reason))
 }
 
 const withCooldown =

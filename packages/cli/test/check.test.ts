@@ -218,7 +218,7 @@ describe("the proxy of a check", () => {
     const through = (proxy: string, host = "auth.store.example", env = {}) =>
       withProxies(user, { STORE_API_AUTH_URL: `http://${host}`, HTTP_PROXY: `http://${proxy}`, ...env })
     const unknown = [5, "name lookup", /is not known/, /the host in STORE_API_AUTH_URL/] as const
-    const password = [5, "proxy tunnel", /needs a user name and a password \(407\)/, /HTTP_PROXY/] as const
+    const password = [4, "proxy tunnel", /needs a user name and a password \(407\)/, /HTTP_PROXY/] as const
     const forbidden = [5, "proxy tunnel", /refuses a tunnel to other\.store\.example:80 \(403\)/, /NO_PROXY/] as const
     const faults: ReadonlyArray<readonly [ReturnType<typeof through>, Expected]> = [
       [through("127.0.0.1:9"), [5, "proxy connection", /refused the connection/, /HTTP_PROXY/]],

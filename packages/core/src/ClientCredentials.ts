@@ -91,7 +91,7 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
   }).pipe(
     Effect.flatMap(make),
     Effect.tap((credentials) => Effect.sync(() => variablesOf.set(credentials, variables))),
-    Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
+    Effect.mapError((error) => new CredentialsError({ ...error, variable: variables[error.field] }))
   )
 }
 

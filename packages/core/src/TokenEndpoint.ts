@@ -211,13 +211,13 @@ const acquisition = (
 /** Whether other credentials may help. Some servers say `unauthorized_client` or `invalid_grant` for a wrong secret. */
 const isOfCredentials = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
-  (error.reason === "InvalidClient" || error.status === 401 ||
-    Option.exists(error.code, (code) => /^(unauthorized_client|invalid_grant)$/.test(code)))
+  (error.reason === "InvalidClient" || error.httpStatus === 401 ||
+    error.code === "unauthorized_client" || error.code === "invalid_grant")
 
 /** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "RateLimited"
-    ? Option.isSome(error.retryAt)
+    ? error.retryAt !== undefined
     : error._tag !== "TokenExpiredError" && isTransient(error)
 
 /** The delay before the next attempt in whole milliseconds: that of `Retry-After`, if it is longer. */

@@ -129,7 +129,8 @@ const whyNot = (step: string, code: string, { at, host, setting }: Target) => {
   ]
   const cause = causes.find(([pattern]) => pattern.test(`${step} ${code}`))
   const [, what, remedy] = cause ?? [/^/, "the handshake failed", ofTls]
-  // A certificate stays as it is.
-  const fault = what.startsWith("the certificate") ? refused(remedy) : unavailable(remedy)
+  // A certificate and a password stay as they are.
+  const isLasting = what.startsWith("the certificate") || code === "407"
+  const fault = isLasting ? refused(remedy) : unavailable(remedy)
   return failed(`${what} (${code})`, fault)
 }

@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import { ConfigurationError } from "../AccessTokenError.js"
 import { unusable } from "./options.js"
 
@@ -26,7 +25,7 @@ export const baseUrl = (
     : new ConfigurationError({
       option,
       reason: "must be an https URL, or an http URL of this machine",
-      permittedBy: Option.some("allowInsecure")
+      permittedBy: "allowInsecure"
     })
 }
 

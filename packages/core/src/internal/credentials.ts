@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "../AccessTokenError.js"
 
@@ -21,7 +20,7 @@ export const checked = <A extends { readonly clientId: string; readonly clientSe
   for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
     const found = rules.find(([pattern]) => pattern.test(value))
     if (found !== undefined) {
-      const variable = Option.fromNullable(variablesOf.get(credentials)?.[field])
+      const variable = variablesOf.get(credentials)?.[field]
       return new CredentialsError({ field, reason: found[1], variable })
     }
   }

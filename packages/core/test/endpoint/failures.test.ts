@@ -5,7 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenRequest } from "@store-api/core"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { prop } from "@store-api/testing/test"
-import { FastCheck as FC, Option, Redacted } from "effect"
+import { FastCheck as FC, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
 import { fromHttpClientError, refusal } from "../../src/internal/endpoint/failure.js"
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
@@ -83,9 +83,9 @@ describe("error responses", () => {
     for (const status of statuses) {
       const error = refuse(status, body)
       assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-      deepStrictEqual([error.status, error.reason], [status, reasonOf(status)])
-      deepStrictEqual([error.code, error.description], [Option.fromNullable(code), Option.fromNullable(text)])
-      deepStrictEqual(error.retryAt, Option.none())
+      deepStrictEqual([error.httpStatus, error.reason], [status, reasonOf(status)])
+      deepStrictEqual([error.code, error.description], [code, text])
+      assert.isUndefined(error.retryAt)
     }
     deepStrictEqual(refuse(400, body, { isFirst: true }), refuse(400, body), "the same without a token to replace")
   })
@@ -128,7 +128,7 @@ describe("error responses", () => {
 
   it("is InvalidClient even if the client id is a part of the code", () => {
     const error = refuse(400, `{"error":"invalid_client"}`, { id: "invalid_client" })
-    deepStrictEqual([error.reason, error.code], ["InvalidClient", Option.some("invalid_client")])
+    deepStrictEqual([error.reason, error.code], ["InvalidClient", "invalid_client"])
   })
 
   it.each([
@@ -143,7 +143,7 @@ describe("error responses", () => {
   ])("a success with an error and no token is a refusal, whose code decides its reason: %s", (body, reason) => {
     for (const status of [200, 201]) {
       const error = refuse(status, body)
-      deepStrictEqual([error.status, error.reason], [status, reason])
+      deepStrictEqual([error.httpStatus, error.reason], [status, reason])
       deepStrictEqual([error.code, error.description], [refuse(400, body).code, refuse(400, body).description])
     }
   })
@@ -166,9 +166,9 @@ describe("error responses", () => {
 
   it("omits a code that is not a single word", () => {
     for (const code of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
-      deepStrictEqual(refuse(400, JSON.stringify({ error: code })).code, Option.none(), code)
+      assert.isUndefined(refuse(400, JSON.stringify({ error: code })).code, code)
     }
-    deepStrictEqual(refuse(400, `{"error":"${"a".repeat(100)}"}`).code, Option.some("a".repeat(100)))
+    assert.strictEqual(refuse(400, `{"error":"${"a".repeat(100)}"}`).code, "a".repeat(100))
   })
 
   it("InvalidClient reports that form decoding changes credentials with + or %", () => {
@@ -203,14 +203,14 @@ describe("error responses", () => {
       const describe = (error_description: string) =>
         refuse(400, JSON.stringify({ error_description }), { secret: "per%c+nt", request: make(parameters) })
           .description
-      deepStrictEqual(describe("no child invented-child"), Option.none())
-      deepStrictEqual(describe("no scope orders"), Option.some("no scope orders"))
+      assert.isUndefined(describe("no child invented-child"))
+      assert.strictEqual(describe("no scope orders"), "no scope orders")
       const header = Buffer.from("an-id:per%25c%2Bnt").toString("base64")
       const secret = "p\u00e4ssw\u00f6rd"
       const echoed = JSON.stringify({ error_description: `you sent ${encodeURIComponent(secret)}` })
       const umlauts = refuse(400, echoed, { secret, request: make(parameters) }).description
-      deepStrictEqual(umlauts, Option.none())
-      if (make === TokenRequest.clientSecretBasic) deepStrictEqual(describe(`got Basic ${header}`), Option.none())
+      assert.isUndefined(umlauts)
+      if (make === TokenRequest.clientSecretBasic) assert.isUndefined(describe(`got Basic ${header}`))
     }
   })
 
@@ -226,10 +226,10 @@ describe("error responses", () => {
       ]
       for (const body of bodies) {
         const error = refuse(400, JSON.stringify(body), { secret: "s3cret+/=%~ !x" })
-        deepStrictEqual([error.code, error.description], [Option.some("invalid_client"), Option.none()])
+        deepStrictEqual([error.code, error.description], ["invalid_client", undefined])
         assert.notInclude(renderings(error), "you sent")
         const other = JSON.stringify(body).replace(value, "something")
-        deepStrictEqual(refuse(400, other).description, Option.some("you sent something here"), "control: it is kept")
+        assert.strictEqual(refuse(400, other).description, "you sent something here", "control: it is kept")
       }
     }
   )
@@ -238,12 +238,12 @@ describe("error responses", () => {
     for (const value of [clientId, clientSecret, "invented-token-0001"]) {
       for (const field of ["error", "ErrorCode"]) {
         const error = refuse(400, JSON.stringify({ [field]: `no_${value}` }))
-        deepStrictEqual(error.code, Option.none())
+        assert.isUndefined(error.code)
         assert.isFalse(shows(error, value))
       }
     }
-    deepStrictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, Option.some("invented-other-7f3a"))
-    deepStrictEqual(refuse(400, `{"error":"no_shop"}`, { id: "shop" }).code, Option.some("no_shop"))
+    assert.strictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, "invented-other-7f3a")
+    assert.strictEqual(refuse(400, `{"error":"no_shop"}`, { id: "shop" }).code, "no_shop")
   })
 
   const hostile = ["\u0000", "\r", "\n", "\u202e", "\u2028", "\ud800", "\udc00", "\u{1f600}", " ", "\u{e0001}"]
@@ -252,7 +252,7 @@ describe("error responses", () => {
     FC.string({ unit: FC.oneof(FC.constantFrom(...hostile), character), maxLength: 600 })
   ], ([text]) => {
     const error = refuse(400, JSON.stringify({ error_description: text }), { id: "c", secret: "\u007e\u007e\u007e" })
-    const description = Option.getOrElse(error.description, () => "x")
+    const description = error.description ?? "x"
     assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
     assert.isTrue(description.length >= 1 && description.length <= 256)
   }, { fastCheck: { numRuns: 500 } })
@@ -270,7 +270,7 @@ describe("error responses", () => {
   ], ([body, status]) => {
     const error = refuse(status, body)
     assert.notInclude(error.message, "invented-secret")
-    assert.strictEqual(error.status, status)
+    assert.strictEqual(error.httpStatus, status)
   })
 })
 
@@ -453,7 +453,7 @@ describe("transportError", () => {
       .map((code) => ["an unusable code", withCode(code)] as const)
   ])("reads the code of a transport error with %s", (_name, cause, code) => {
     const error = errorOf(cause)
-    deepStrictEqual([error.reason, error.attempts, error.code], ["Transport", 1, Option.fromNullable(code)])
+    deepStrictEqual([error.reason, error.attempts, error.code], ["Transport", 1, code])
   })
 
   it("is a redirect if the request would have left for another origin", () => {
@@ -473,12 +473,53 @@ describe("transportError", () => {
     ...["ERR_TLS_CERT_ALTNAME_INVALID", "HOSTNAME_MISMATCH", "INVALID_CA", "INVALID_PURPOSE", "CRL_HAS_EXPIRED"]
   ])("%s is Certificate, also in a nested cause", (code) => {
     for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
-      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Certificate", Option.some(code)])
+      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Certificate", code])
     }
   })
 
-  it("a message that names the certificate is Certificate when there is no code", () => {
-    assert.strictEqual(errorOf(new Error("invalid peer certificate: UnknownIssuer")).reason, "Certificate")
+  it.each(["invalid peer certificate: UnknownIssuer", "self-signed certificate", "Certificate has expired."])(
+    "a message about the certificate is Certificate when there is no code: %s",
+    (message) => {
+      assert.strictEqual(errorOf(new Error(message)).reason, "Certificate")
+      assert.strictEqual(errorOf(Object.assign(new Error(message), { code: "ECODE" })).reason, "Transport")
+    }
+  )
+
+  it.each(["certificate.shop.example", "auth.certificate.example", "my-certificate", "https://certificate/"])(
+    "a host name in a message is not about a certificate: %s",
+    (host) => {
+      assert.strictEqual(errorOf(new Error(`cannot find ${host}`)).reason, "Transport")
+      const unknown = Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: "ENOTFOUND" })
+      assert.strictEqual(errorOf(unknown).reason, "Transport")
+    }
+  )
+
+  const proxied = (message: string, fields: object) => Object.assign(new Error(message), fields)
+
+  it.each<readonly [client: string, refused: (status: number) => Error]>([
+    [
+      "undici through a tunnel",
+      (status) => proxied(`Proxy response (${status}) !== 200 when HTTP Tunneling`, { code: "UND_ERR_ABORTED" })
+    ],
+    [
+      "undici without a tunnel",
+      (status) => proxied(`Proxy Authentication Required (${status})`, { code: "UND_ERR_INVALID_ARG" })
+    ],
+    [
+      "node:https through a tunnel",
+      (status) => proxied("Failed to establish tunnel", { code: "ERR_PROXY_TUNNEL", statusCode: status })
+    ]
+  ])("the 407 of a proxy is Proxy without a code, also in a nested cause: %s", (_client, refused) => {
+    for (const cause of [refused(407), new TypeError("fetch failed", { cause: refused(407) })]) {
+      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Proxy", undefined])
+    }
+    assert.strictEqual(errorOf(refused(403)).reason, "Transport", "control: another status of a proxy")
+  })
+
+  it.each(["UND_ERR_DESTROYED", "UND_ERR_CLOSED"])("%s is Closed, also in a nested cause", (code) => {
+    for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
+      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Closed", code])
+    }
   })
 
   it("keeps nothing of the request or the response", () => {

@@ -81,6 +81,8 @@ export const exchange = (
     const before = yield* Clock.currentTimeMillis
     const start = yield* monotonicMillis
     const response = yield* endpoint.client.execute(completed(request, endpoint.url))
+    // It comes from a proxy, never from the endpoint (RFC 9110 §15.5.8).
+    if (response.status === 407) return yield* failure("Proxy")
     const text = yield* textOf(endpoint, response)
     const now = yield* Clock.currentTimeMillis
     const refused = refusal({ ...endpoint, ...attempt }, response, text)

@@ -288,8 +288,9 @@ export class TokenResponseError
 }
 
 /**
- * An option or a variable is unusable. Raised while a layer is built, and therefore not part of `AccessTokenError`.
- * What to do: correct the named option.
+ * An option or a variable is unusable: it has another type, is NaN or negative, makes no sense together with another
+ * option, or is missing although another one needs it. Raised while a layer is built, and therefore not part of
+ * `AccessTokenError`. What to do: correct the named option.
  *
  * @example
  * ```ts
@@ -308,7 +309,10 @@ export class TokenResponseError
 export class ConfigurationError
   extends /* @__PURE__ */ described(() =>
     Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")("ConfigurationError", {
-      /** The name of the option or the variable, such as `authUrl` or `HTTPS_PROXY`. */
+      /**
+       * The path of the option in the options of `NodeStoreAuth`, such as `authUrl` or `shared.lease`, the name of a
+       * store with its option, such as `SqlTokenStore.table`, or a variable, such as `HTTPS_PROXY`.
+       */
       option: Schema.String,
       /** The problem, as the end of a sentence: "must not have a query". Never the value. */
       reason: Schema.String,
@@ -357,7 +361,7 @@ export class UntrustedOriginError
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     return `The request was not sent, because the access token may only go to ${this.trusted.join(", ")}, ` +
-      `not to ${this.origin}: correct the URL, or add the origin to ${advice.nameOf("trustedOrigins", names)}.`
+      `not to ${this.origin}: correct the URL, or add the origin to ${advice.nameOf("client.trustedOrigins", names)}.`
   }
 }
 

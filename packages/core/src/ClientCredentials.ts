@@ -38,9 +38,9 @@ export interface Options {
 export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials">
 
 /**
- * Creates credentials. Fails with `CredentialsError` if the id or the secret is empty. Whether all their characters can
- * be sent depends on the `TokenRequest`: that of the specification sends them unencoded, and refuses `&`, control
- * characters and characters beyond ASCII.
+ * Creates credentials. Fails with `CredentialsError` if the id or the secret is missing, empty or of another type, such
+ * as a secret that is not `Redacted`. Whether all their characters can be sent depends on the `TokenRequest`: that of
+ * the specification sends them unencoded, and refuses `&`, control characters and characters beyond ASCII.
  *
  * @example
  * ```ts
@@ -56,11 +56,12 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  * @since 1.0.0
  * @category constructors
  */
-export const make = ({ clientId, clientSecret }: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
-  // Only the type has the brand.
-  const credentials = Data.struct({ clientId, clientSecret }) as ClientCredentials
-  return checked(credentials, [[/^$/, "is empty"]])
-}
+export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
+  Effect.map(
+    checked(options, [[/^$/, "is empty"]]),
+    // Only the type has the brand.
+    ({ clientId, clientSecret }) => Data.struct({ clientId, clientSecret }) as ClientCredentials
+  )
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the

@@ -4,20 +4,21 @@
  *
  * @since 1.0.0
  */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { durationOf, unusable } from "./internal/options.js"
+import { checkList, checkRecord, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
@@ -25,7 +26,7 @@ import * as TokenSource from "./TokenSource.js"
 import { type Lease, type Service as Store, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
 /**
- * The time limits of sharing. Each has a default.
+ * The time limits of sharing. Each has a default, and a duration outside its limits is clamped.
  *
  * @see layer
  *
@@ -117,7 +118,7 @@ const longestPause = 500
 /**
  * Wraps the `TokenSource` in the context. Only processes whose sources have the same purpose share a token: the URL of
  * the endpoint, the credentials, and the `identity` of the request. Fails with `ConfigurationError` if the source has
- * no purpose, or if an option is not a duration.
+ * no purpose, or if an option is not a duration from zero.
  *
  * An acquisition first reads the store. If there is no usable token, it takes the lease, reads the store again,
  * acquires a token from the wrapped source and stores it. If another process has the lease, it waits for that process
@@ -152,17 +153,14 @@ export const make = (
   options: Options = {}
 ): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Effect.gen(function*() {
+    yield* checkRecord("shared", options)
     const source = yield* TokenSource.TokenSource
     if (Option.isNone(source.purpose)) {
       return yield* unusable("TokenSource.purpose", "is missing: a source without a purpose cannot be shared")
     }
     const readPurpose = source.purpose.value
-    const leeway = yield* durationOf("provider.leeway", options.leeway ?? "30 seconds")
-    const leaseMillis = yield* durationOf("shared.lease", options.lease ?? "5 seconds", leaseRange)
-    const maxWait = yield* durationOf("shared.maxWait", options.maxWait ?? "45 seconds")
-    const storeTimeout = yield* durationOf("shared.storeTimeout", options.storeTimeout ?? "1 second", {
-      most: maxStoreTimeout
-    })
+    if (!Effect.isEffect(readPurpose)) return yield* unusable("TokenSource.purpose", "must be an Effect")
+    const { leaseMillis, leeway, maxWait, storeTimeout } = yield* limitsOf(options)
     const { acquisition, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
     const knownEnd = yield* Ref.make(storedToken.unknownEnd)
 
@@ -173,18 +171,29 @@ export const make = (
           const acquire = Effect.suspend(() => source.acquire({ reason, replacing }))
           const purpose = yield* readSealed(readPurpose)
           if (purpose === undefined) return yield* acquire
-          const { maxLifetime, sealing } = purpose
+          const { maxLife, sealing } = purpose
           const wanted = {
             reason,
             replacing: Option.getOrUndefined(replacing),
             leeway,
-            maxLife: Duration.toMillis(maxLifetime)
+            maxLife
           }
           const token = yield* storedToken.make(store, sealing, wanted, knownEnd)
           const lease = store.lease(sealing.key, leaseMillis)
           return yield* acquisition(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait, storeTimeout }))
         })
     }
+  })
+
+/** The options in whole milliseconds, within their limits. */
+const limitsOf = (
+  { lease = "5 seconds", leeway = "30 seconds", maxWait = "45 seconds", storeTimeout = "1 second" }: Options
+) =>
+  Effect.all({
+    leaseMillis: durationOf("shared.lease", lease, leaseRange),
+    leeway: durationOf("provider.leeway", leeway),
+    maxWait: durationOf("shared.maxWait", maxWait),
+    storeTimeout: durationOf("shared.storeTimeout", storeTimeout, { most: maxStoreTimeout })
   })
 
 /**
@@ -216,19 +225,35 @@ export const layer = (
  * wrapped source reports the error.
  */
 const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsError>) =>
-  Effect.flatMap(readPurpose, (purpose) =>
-    seals.make(purpose).pipe(
-      Effect.map((sealing) => ({ sealing, maxLifetime: purpose.maxLifetime })),
-      Effect.catchAllCause(() =>
-        asUnshared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
-      )
-    )).pipe(
-      bounded(
-        purposeTimeout,
-        asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
-      ),
-      Effect.catchAllCause(() => Effect.succeed(undefined))
+  Effect.gen(function*() {
+    const purpose = yield* readPurpose
+    const maxLife = yield* checkPurpose(purpose)
+    const sealing = yield* Effect.catchAllCause(
+      seals.make(purpose),
+      () => asUnshared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
     )
+    return sealing === undefined ? undefined : { maxLife, sealing }
+  }).pipe(
+    Effect.catchTag(
+      "ConfigurationError",
+      ({ message }) => asUnshared(Effect.logWarning(`${message} This access token is not shared`))
+    ),
+    bounded(
+      purposeTimeout,
+      asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
+    ),
+    Effect.catchAllCause(() => Effect.succeed(undefined))
+  )
+
+/** Returns the longest lifetime in milliseconds. */
+const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
+  Effect.gen(function*() {
+    yield* checkList("TokenSource.purpose.name", name)
+    if (!Redacted.isRedacted(secret)) {
+      return yield* unusable("TokenSource.purpose.secret", "must be wrapped with Redacted.make")
+    }
+    return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
+  })
 
 const asUnshared = Effect.as(undefined)
 

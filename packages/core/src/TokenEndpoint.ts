@@ -21,9 +21,9 @@ import * as backoff from "./internal/backoff.js"
 import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
-import { longestLife } from "./internal/lifetime.js"
+import { longestLife, year } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { positiveDurationOf, unusable } from "./internal/options.js"
+import { checkRecord, positiveDurationOf, unusable } from "./internal/options.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -52,8 +52,8 @@ export interface Options {
    */
   readonly request?: TokenRequest.TokenRequest | undefined
   /**
-   * The longest lifetime of a token, more than zero, at most a year. A longer `expires_in` counts as this. Default 60
-   * minutes with the request of the specification, and 24 hours with any other.
+   * The longest lifetime of a token, more than zero. A longer `expires_in` counts as this. Default 60 minutes with the
+   * request of the specification, and 24 hours with any other. More than a year counts as a year.
    */
   readonly maxLifetime?: Duration.DurationInput | undefined
   /**
@@ -109,28 +109,35 @@ export const make = (
   options: Options
 ): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
+    yield* checkRecord("endpoint", options)
     const url = yield* endpointUrl(options)
     const request = options.request ?? TokenRequest.specification
     const problem = typeof request.request === "function" ? request.own?.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* unusable("endpoint.request", problem)
-    if (!Effect.isEffect(options.credentials)) return yield* unusable("credentials", "must be an Effect")
-    const maxLife = yield* positiveDurationOf("endpoint.maxLifetime", longestLife(options))
-    const attemptTimeout = yield* positiveDurationOf("endpoint.attemptTimeout", options.attemptTimeout ?? "10 seconds")
-    const deadline = yield* positiveDurationOf("endpoint.deadline", options.deadline ?? "30 seconds")
-    const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
+    const { attemptTimeout = "10 seconds", credentials, deadline = "30 seconds" } = options
+    const { maxLifetime = longestLife(request), maxResponseBytes = 64 * 1024 } = options
+    if (!Effect.isEffect(credentials)) return yield* unusable("credentials", "must be an Effect")
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
       return yield* unusable("endpoint.maxResponseBytes", "must be a whole number from 1")
     }
-    const client = yield* clientOf(yield* HttpClient.HttpClient)
-    const endpoint = { client, url, request, attemptTimeout, maxLife, maxResponseBytes }
+    const maxLife = yield* positiveDurationOf("endpoint.maxLifetime", maxLifetime, { most: year })
+    const total = yield* positiveDurationOf("endpoint.deadline", deadline)
+    const endpoint = {
+      client: yield* clientOf(yield* HttpClient.HttpClient),
+      url,
+      request,
+      attemptTimeout: yield* positiveDurationOf("endpoint.attemptTimeout", attemptTimeout),
+      maxLife,
+      maxResponseBytes
+    }
     return TokenSource.make(
       ({ replacing }) =>
         acquisition(
           (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
-          options.credentials,
-          deadline
+          credentials,
+          total
         ),
-      Effect.map(options.credentials, ({ clientId, clientSecret }) => ({
+      Effect.map(credentials, ({ clientId, clientSecret }) => ({
         name: [url, clientId, request.identity],
         secret: clientSecret,
         maxLifetime: maxLife
@@ -139,9 +146,9 @@ export const make = (
   })
 
 /**
- * Provides the source. Fails with `ConfigurationError` when `path`, a parameter of `request`, a duration or a size is
- * unusable, or when `authUrl` has a query, a fragment, a user name, another scheme, http to another machine, or the
- * path of the endpoint itself.
+ * Provides the source. Fails with `ConfigurationError` when an option is unusable: besides values of another type, an
+ * `authUrl` with a query, a fragment, a user name, another scheme, http to another machine, or the path of the endpoint
+ * itself, a wrong parameter of `request`, and a time limit that is not greater than zero.
  *
  * @example
  * ```ts

@@ -123,11 +123,11 @@ describe("AccessTokenError", () => {
     assert.include(configuration.message, "The option authUrl is empty")
     assert.include(untrusted.message, "https://elsewhere.example")
     assert.include(untrusted.message, "https://api.shop.example, https://other.shop.example")
-    assert.include(untrusted.message, "trustedOrigins")
+    assert.include(untrusted.message, "client.trustedOrigins")
   })
 
   it("describe uses the names that a program gives to the options, and changes nothing else", () => {
-    const names = { authUrl: "--auth-url", clientSecret: "STORE_API_CLIENT_SECRET", trustedOrigins: "--trust" }
+    const names = { authUrl: "--auth-url", clientSecret: "STORE_API_CLIENT_SECRET", "client.trustedOrigins": "--trust" }
     const insecure = new AccessTokenError.ConfigurationError({
       option: "authUrl",
       reason: "must be an https URL",

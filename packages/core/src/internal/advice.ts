@@ -55,7 +55,7 @@ export const ofRefusal = (refusal: Refusal, names: Names): string => {
 
 const ofRefusedClient = ({ changedByFormDecoding }: Refusal, names: Names): string => {
   if (!changedByFormDecoding) return `check ${client}`
-  const method = names["request"] ?? "TokenRequest.clientSecretPost"
+  const method = names["endpoint.request"] ?? "TokenRequest.clientSecretPost"
   return `check ${client}, which contain characters that servers read differently, such as + or %, ` +
     `unless ${method} sends them`
 }

@@ -1,4 +1,7 @@
-/** Reads options. An option that is wrong fails, and one outside its useful range is clamped. */
+/**
+ * Checks options, which may come from JavaScript. One that is wrong fails, and a duration outside its useful range is
+ * clamped.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -6,6 +9,23 @@ import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
 
 export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
+
+/** Returns a check of options that may be missing. */
+const checkOf =
+  (isUsable: (value: unknown) => boolean, reason: string) =>
+  (option: string, value: unknown): Effect.Effect<void, ConfigurationError> =>
+    value === undefined || isUsable(value) ? Effect.void : unusable(option, reason)
+
+export const checkBoolean = checkOf(Predicate.isBoolean, "must be true or false")
+
+export const checkFunction = checkOf(Predicate.isFunction, "must be a function")
+
+/** A duration is an object too, which would be a record without any of the options. */
+export const checkRecord = (option: string, value: unknown): Effect.Effect<void, ConfigurationError> =>
+  Predicate.isRecord(value) && !Duration.isDuration(value) ? Effect.void : unusable(option, "must be an object")
+
+export const checkList = (option: string, value: unknown): Effect.Effect<void, ConfigurationError> =>
+  Array.isArray(value) ? Effect.void : unusable(option, "must be a list")
 
 /** The limits of a duration, in milliseconds. */
 interface Range {

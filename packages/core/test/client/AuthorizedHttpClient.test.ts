@@ -177,7 +177,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("names header.format when it throws or returns an invalid header value", function*() {
+    test("names client.header.format when it throws or returns an invalid header value", function*() {
       const formats: ReadonlyArray<(accessToken: string) => string> = [
         (accessToken) => {
           throw new Error(accessToken)
@@ -190,7 +190,7 @@ describe("AuthorizedHttpClient", () => {
         const { client, sent } = yield* make({ header: { name: "x-store-token", format } })
         const error = yield* Effect.flip(client.get("/orders"))
         assert.instanceOf(error, AccessTokenError.TokenResponseError)
-        deepStrictEqual(error.problems.map(({ path }) => path), ["header.format"])
+        deepStrictEqual(error.problems.map(({ path }) => path), ["client.header.format"])
         assert.strictEqual((yield* sent).length, 0)
       }
     })

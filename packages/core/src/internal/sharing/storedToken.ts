@@ -7,7 +7,7 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Acquisition } from "../../TokenSource.js"
-import type { Service as Store } from "../../TokenStore.js"
+import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
 import * as instant from "../instant.js"
 import { leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
@@ -48,8 +48,15 @@ interface Found {
 export interface StoredToken {
   /** Returns the token in the store if it is usable. Removes it if it was rejected. */
   readonly find: ReturnType<typeof findToken>
-  /** Stores a token of an acquisition that has started then. A failure or a defect does not fail the acquisition. */
-  readonly publish: (token: AccessToken, startedAt: instant.Instant) => Effect.Effect<void>
+  /**
+   * Stores a token of an acquisition that has started then, if it still may. A failure or a defect does not fail the
+   * acquisition.
+   */
+  readonly store: (
+    token: AccessToken,
+    startedAt: instant.Instant,
+    mayStore: Effect.Effect<boolean, TokenStoreError>
+  ) => Effect.Effect<void>
   /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
   readonly short: Effect.Effect<AccessToken | undefined>
 }
@@ -62,8 +69,11 @@ export const make = (
 ): Effect.Effect<StoredToken> =>
   Effect.map(Ref.make<Found | undefined>(undefined), (short) => ({
     find: findToken(store, sealing, wanted, knownEnd, short),
-    publish: (token, startedAt) =>
-      Effect.asVoid(Effect.exit(storeToken(store, sealing, wanted, knownEnd, token, startedAt))),
+    store: (received, startedAt, mayStore) =>
+      storeToken(store, sealing, wanted, knownEnd, { received, startedAt, mayStore }).pipe(
+        Effect.exit,
+        Effect.asVoid
+      ),
     short: Effect.zipWith(Ref.get(short), instant.now, (found, now) => {
       const isValid = found !== undefined && instant.elapsed(found.readAt, now) < found.left
       return isValid ? found.token : undefined
@@ -105,28 +115,36 @@ const limitEnd = (knownEnd: Ref.Ref<KnownEnd>, entry: string, end: number): Effe
     return [earliest, { entry, end: earliest }]
   })
 
+/** A token of the wrapped source, and when its acquisition started. */
+interface Acquired {
+  readonly received: AccessToken
+  readonly startedAt: instant.Instant
+  readonly mayStore: Effect.Effect<boolean, TokenStoreError>
+}
+
 const storeToken = (
   store: Store,
   { key, seal }: Sealing,
   wanted: Wanted,
   knownEnd: Ref.Ref<KnownEnd>,
-  received: AccessToken,
-  startedAt: instant.Instant
+  { mayStore, received, startedAt }: Acquired
 ) =>
   Effect.gen(function*() {
     if (isRejected(received, wanted)) return
     const last = wanted.reason === "Expired" ? undefined : wanted.replacing
     const token = repeatedToken.withKnownExpiry(last, received)
     const entry = yield* seal(encode(token))
+    // As late as possible, because a process can be frozen at any moment.
+    if (!(yield* mayStore)) return
     const now = yield* instant.now
     const left = lifeOf(token) - (now.monotonic - instant.monotonicStart(token, startedAt, now))
     yield* Ref.set(knownEnd, { entry, end: now.monotonic + left })
     // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
     yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
     // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
-    // would use the token after its end. The caller has its token, and does not wait.
+    // would use the token after its end.
     const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
-    if (isLate) yield* Effect.forkDaemon(Effect.exit(store.remove(key, entry)))
+    if (isLate) yield* store.remove(key, entry)
   })
 
 const lifeOf = ({ acquiredAt, expiresAt }: AccessToken): number => expiresAt.epochMillis - acquiredAt.epochMillis

@@ -81,6 +81,7 @@ const renamed = {
     ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
+  Ref: { unsafeMake: "makeUnsafe" },
   Scope: { CloseableScope: "Closeable", extend: "provide" },
   Stream: { repeatEffect: "fromEffectRepeat" },
   TestClock: { currentTimeMillis: "Clock.currentTimeMillis" }

@@ -7,7 +7,7 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Acquisition } from "../../TokenSource.js"
-import type { Service as Store } from "../../TokenStore.js"
+import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
 import * as instant from "../instant.js"
 import { leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
@@ -76,23 +76,35 @@ export const make = (
       return undefined
     }),
 
-    /** Stores a token of an acquisition that has started then. A failure or a defect does not fail the acquisition. */
-    publish: (received: AccessToken, startedAt: instant.Instant) =>
+    /**
+     * Stores a token of an acquisition that has started then, if it still may. A failure or a defect does not fail the
+     * acquisition.
+     */
+    store: (
+      received: AccessToken,
+      startedAt: instant.Instant,
+      mayStore: Effect.Effect<boolean, TokenStoreError>
+    ): Effect.Effect<void> =>
       Effect.gen(function*() {
         if (isRejected(received, wanted)) return
         const last = wanted.reason === "Expired" ? undefined : wanted.replacing
         const token = repeatedToken.withKnownExpiry(last, received)
         const entry = yield* seal(encode(token))
+        // As late as possible, because a process can be frozen at any moment.
+        if (!(yield* mayStore)) return
         const now = yield* instant.now
         const left = lifeOf(token) - (now.monotonic - instant.monotonicStart(token, startedAt, now))
         yield* Ref.set(knownEnd, { entry, end: now.monotonic + left })
         // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
         yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
         // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
-        // would use the token after its end. The caller has its token, and does not wait.
+        // would use the token after its end.
         const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
-        if (isLate) yield* Effect.forkDaemon(Effect.exit(store.remove(key, entry)))
-      }).pipe(Effect.exit),
+        if (isLate) yield* store.remove(key, entry)
+      }).pipe(
+        Effect.exit,
+        Effect.asVoid
+      ),
 
     /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
     short: Effect.zipWith(Ref.get(lastShort), instant.now, (short, now) => {

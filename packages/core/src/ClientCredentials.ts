@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
-import { checked, variablesOf } from "./internal/credentials.js"
+import { checkBy, variablesOf } from "./internal/credentials.js"
 
 /**
  * An unchecked id and secret (the specification, "Token request").
@@ -59,7 +59,7 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
 export const make = ({ clientId, clientSecret }: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
   // Only the type has the brand.
   const credentials = Data.struct({ clientId, clientSecret }) as ClientCredentials
-  return checked(credentials, [[/^$/, "is empty"]])
+  return Effect.as(checkBy([[/^$/, "is empty"]], credentials), credentials)
 }
 
 /**

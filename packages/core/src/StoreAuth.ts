@@ -19,7 +19,7 @@ import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
-import { specification, type TokenRequest } from "./TokenRequest.js"
+import { specification } from "./TokenRequest.js"
 import type * as TokenSource from "./TokenSource.js"
 import type { TokenStore } from "./TokenStore.js"
 
@@ -365,19 +365,10 @@ const withCredentials = <A, E, R>(
   layer: (options: TokenEndpoint.Options) => Layer.Layer<A, E, R>
 ) => {
   const credentials = given.credentials ?? ClientCredentials.make(given)
-  const check = given.credentials === undefined ? sendable(credentials, endpoint?.request) : Effect.void
+  const { checkCredentials = () => Effect.void } = endpoint?.request ?? specification
+  const check = given.credentials === undefined ? Effect.flatMap(credentials, checkCredentials) : Effect.void
   return Layer.unwrapEffect(Effect.as(check, layer({ ...endpoint, authUrl, allowInsecure, credentials })))
 }
-
-/** Whether a request of the library can carry them. A request of another kind is made only when it is sent. */
-const sendable = (credentials: CredentialsOptions["credentials"], request: TokenRequest = specification) =>
-  Effect.flatMap(
-    credentials,
-    (credentials) =>
-      request.own === undefined || request.own.problem !== undefined
-        ? Effect.void
-        : Effect.asVoid(request.request(credentials))
-  )
 
 const endpoint = ({ transformClient }: Options) => (options: TokenEndpoint.Options) =>
   Layer.provide(

@@ -12,11 +12,11 @@ export const variablesOf = new WeakMap<object, { readonly clientId: string; read
 /** Why a value that matches is unusable. */
 export type Rule = readonly [pattern: RegExp, reason: string]
 
-/** Returns the credentials if no rule forbids one of them. */
-export const checked = <A extends { readonly clientId: string; readonly clientSecret: Redacted.Redacted }>(
-  credentials: A,
-  rules: ReadonlyArray<Rule>
-): Effect.Effect<A, CredentialsError> => {
+/** Fails if a rule forbids one of the credentials. */
+export const checkBy = (
+  rules: ReadonlyArray<Rule>,
+  credentials: { readonly clientId: string; readonly clientSecret: Redacted.Redacted }
+): Effect.Effect<void, CredentialsError> => {
   const { clientId, clientSecret } = credentials
   for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
     const found = rules.find(([pattern]) => pattern.test(value))
@@ -25,5 +25,5 @@ export const checked = <A extends { readonly clientId: string; readonly clientSe
       return new CredentialsError({ field, reason: found[1], variable })
     }
   }
-  return Effect.succeed(credentials)
+  return Effect.void
 }

@@ -5,7 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenRequest } from "@store-api/core"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { prop } from "@store-api/testing/test"
-import { FastCheck as FC, Option, Redacted } from "effect"
+import { Effect, FastCheck as FC, Option, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
 import { fromHttpClientError, refusal } from "../../src/internal/endpoint/failure.js"
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
@@ -26,16 +26,15 @@ describe("error responses", () => {
       isFirst?: boolean
       request?: TokenRequest.TokenRequest
     } = {}
-  ) =>
-    refusal(
-      {
-        request,
-        credentials: credentialsOf(id, secret),
-        replacing: isFirst ? undefined : heldToken("invented-token-0001")
-      },
-      { status, headers: Headers.fromInput({ "www-authenticate": challenge }) },
+  ) => {
+    const credentials = credentialsOf(id, secret)
+    const sent = Effect.runSync(request.request(credentials))
+    return refusal(
+      { request: sent, credentials, replacing: isFirst ? undefined : heldToken("invented-token-0001") },
+      { status, headers: Headers.fromInput({ "www-authenticate": challenge }), request: sent },
       body
     )
+  }
 
   const refuse = (...given: Parameters<typeof respond>) => respond(...given) ?? assert.fail("it is not a refusal")
 

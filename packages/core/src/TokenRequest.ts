@@ -29,8 +29,8 @@ export interface TokenRequest {
    */
   readonly identity: string | Redacted.Redacted
   /**
-   * Returns the request for one attempt. The endpoint sets its URL, and adds `Accept: application/json` and a
-   * `User-Agent`. URL parameters are sent as well, and no span shows them.
+   * Returns the request for one attempt. The endpoint sets its URL, keeps its query, which no span shows, and adds
+   * `Accept: application/json` and a `User-Agent`.
    *
    * If the endpoint answers with an error, its text is dropped when it repeats a header or a parameter of this request
    * that has at least 8 characters. Not counted are the client id, the headers `Accept`, `Content-Type` and
@@ -166,11 +166,10 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
 
 /**
  * Creates any other token request, for example one with a signed assertion (`private_key_jwt`, RFC 7523 §2.2).
- * `request` runs for every attempt, because an assertion is valid only once. The endpoint sets the URL of its result,
- * and adds `Accept: application/json` and a `User-Agent`.
+ * `request` runs for every attempt, because an assertion is valid only once.
  *
  * `identity` must name everything that changes the token, headers included. Otherwise processes that want different
- * tokens share one. To add a header to another request, copy that request: then its secrets stay known.
+ * tokens share one. To add a header to another request, copy that request, so that its checks still run.
  *
  * @example
  * ```ts

@@ -76,12 +76,13 @@ const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean 
 const failure = (reason: TokenRequestError["reason"]) => new TokenRequestError({ reason, attempts: 1 })
 
 /** `node:http` and undici send no `User-Agent`, and some firewalls refuse requests without one. */
-const completed = (request: HttpClientRequest.HttpClientRequest, url: string): HttpClientRequest.HttpClientRequest =>
-  HttpClientRequest.setHeaders(HttpClientRequest.setUrl(request, url), {
-    "user-agent": "store-api",
-    ...request.headers,
-    accept: "application/json"
-  })
+const completed = (request: HttpClientRequest.HttpClientRequest, url: string): HttpClientRequest.HttpClientRequest => {
+  const [, query = ""] = /^[^?#]*\?([^#]*)/.exec(request.url) ?? []
+  return HttpClientRequest.setUrl(request, url).pipe(
+    HttpClientRequest.appendUrlParams(new URLSearchParams(query)),
+    HttpClientRequest.setHeaders({ "user-agent": "store-api", ...request.headers, accept: "application/json" })
+  )
+}
 
 /** Makes and sends one request, and reads its response. */
 export const exchange = (

@@ -17,8 +17,8 @@ const shortestSecret = 8
 /** Headers that describe the message. Our own have texts such as `application/json`. */
 const descriptive = /^(accept|content|user-agent)\b/
 
-/** Names of parameters with a constant of a protocol: `grant_type`, `client_assertion_type` and others. */
-const constant = /type$/i
+/** Parameters with the client id, or with a constant of a protocol such as `grant_type` or `client_assertion_type`. */
+const publicName = /^client_?id$|type$/i
 
 /**
  * The values of headers and parameters with at least 8 characters. Without the client id, and without constants of the
@@ -29,7 +29,7 @@ export const secretsIn = (request: HttpClientRequest.HttpClientRequest, clientId
     .filter(([name]) => !descriptive.test(name))
     .flatMap(([, value]) => partsOf(value))
   const parameters = [...queryOf(request), ...fieldsOf(request.body)]
-    .filter(([name]) => !constant.test(name))
+    .filter(([name]) => !publicName.test(name))
     .map(([, value]) => String(value))
   return [...headers, ...parameters].filter((value) =>
     value.length >= shortestSecret && percentDecoded(value) !== clientId

@@ -251,6 +251,7 @@ describe("error responses", () => {
       ["a header", HttpClientRequest.setHeader(post, "x-api-key", key)],
       ["a header with a scheme", HttpClientRequest.setHeader(post, "x-authorization", `ApiKey ${key}`)],
       ["a bearer token", HttpClientRequest.bearerToken(post, key)],
+      ["the password of basic", HttpClientRequest.setHeader(post, "authorization", `basic ${btoa(`shop:${key}`)}`)],
       ["the password of Basic", HttpClientRequest.basicAuth(post, clientId, key)],
       ["the user name of Basic", HttpClientRequest.basicAuth(post, key, "")],
       ["a parameter of a scheme", HttpClientRequest.setHeader(post, "authorization", `Key id="x", key="${key}"`)],
@@ -269,6 +270,7 @@ describe("error responses", () => {
       assert.isUndefined(descriptionOf(sent, key))
       assert.isUndefined(descriptionOf(sent, `"${encodeURIComponent(key)}"`))
       assert.isUndefined(descriptionOf(post, key, sent), "the HTTP client added it")
+      assert.isUndefined(descriptionOf(sent, key, post), "the HTTP client removed it from the request of its response")
       assert.strictEqual(descriptionOf(sent, "other"), "no other here", "control: another text is kept")
       assert.strictEqual(descriptionOf(post, key), `no ${key} here`, "control: it was not sent")
     })
@@ -277,6 +279,17 @@ describe("error responses", () => {
       const sent = HttpClientRequest.setHeaders(post, { "x-plan": "premium", "x-key": "premium8" })
       assert.strictEqual(descriptionOf(sent, "premium"), "no premium here")
       assert.isUndefined(descriptionOf(sent, "premium8"))
+    })
+
+    it("counts a header of at least 8 characters, of which a part is shorter", () => {
+      const sent = HttpClientRequest.setHeader(post, "x-key", "Key abcd")
+      assert.isUndefined(descriptionOf(sent, "Key abcd"))
+      assert.strictEqual(descriptionOf(sent, "abcd"), "no abcd here")
+    })
+
+    it("counts what follows a scheme, even if it has separators", () => {
+      const sent = HttpClientRequest.setHeader(post, "authorization", "Key a=1;b=2,c=3")
+      assert.isUndefined(descriptionOf(sent, "a=1;b=2,c=3"))
     })
 
     it("counts a number in JSON", () => {
@@ -292,13 +305,17 @@ describe("error responses", () => {
       assert.strictEqual(descriptionOf(sent, clientId), "no <client id> here")
     })
 
-    it("replaces a client id that form decoding would change", () => {
-      const credentials = credentialsOf("invented+client%41", clientSecret)
-      const sent = Effect.runSync(specification.request(credentials))
+    it.each([
+      ["invented+client%41", specification],
+      ["invented:client", clientSecretBasic()],
+      ["invented:client", clientSecretPost()]
+    ])("replaces a client id that was encoded, or that form decoding would change: %s", (id, request) => {
+      const credentials = credentialsOf(id, clientSecret)
+      const sent = Effect.runSync(request.request(credentials))
       const error = refusal(
         { request: sent, credentials, replacing: undefined },
         { status: 400, headers: Headers.empty, request: sent },
-        JSON.stringify({ error_description: "no invented+client%41 here" })
+        JSON.stringify({ error_description: `no ${id} here` })
       )
       deepStrictEqual(error?.description, Option.some("no <client id> here"))
     })
@@ -476,6 +493,13 @@ describe("sanitise", () => {
     })
   }
 
+  it("finds a secret of several lines that is escaped for JSON", () => {
+    const secret = "-----BEGIN INVENTED KEY-----\ninvented/line+one\r\ninvented\tline\n"
+    const text = `got ${JSON.stringify(secret)}`
+    assert.isUndefined(sanitise.description(text, knowing(secret)))
+    assert.strictEqual(sanitise.description(text, knowing("another")), text, "control")
+  })
+
   const short = { a: ["got a"], abc: ["got abc", "got YWJj"], "+/~": ["got +/~", "got %2B%2F%7E"], "a b": ["got a\nb"] }
 
   it.each(Object.entries(short))("finds a short secret, and one without letters: %s", (secret, texts) => {
@@ -487,6 +511,11 @@ describe("sanitise", () => {
     ["keeps a text without a secret", "The client is suspended", "The client is suspended"],
     ["keeps markup and signs", "100% wrong: #7 & \"8\" \\ <b>refusé</b>", "100% wrong: #7 & \"8\" \\ <b>refusé</b>"],
     ["keeps a part of a secret", "invented", "invented"],
+    [
+      "keeps what looks like an entity",
+      "&#99999999; &#x110000; &#e; &nbsp; &#;",
+      "&#99999999; &#x110000; &#e; &nbsp; &#;"
+    ],
     ["replaces CR and LF by a space each", "one\r\ntwo", "one  two"],
     ["replaces an escape sequence by a space", "one \u001b[31mtwo\u009b31m", "one  [31mtwo 31m"],
     ["replaces a NUL, a tab, separators and a change of direction", "1\u00002\t3\u20284\u20295\u202e6", "1 2 3 4 5 6"],

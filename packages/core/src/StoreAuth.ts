@@ -23,7 +23,7 @@ import { problemOf } from "./internal/credentials.js"
 import { checkFunction, checkRecord, unusable } from "./internal/options.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
-import { specification, type TokenRequest } from "./TokenRequest.js"
+import { specification } from "./TokenRequest.js"
 import type * as TokenSource from "./TokenSource.js"
 import type { TokenStore } from "./TokenStore.js"
 
@@ -402,16 +402,7 @@ const credentialsOf = (options: Options) =>
     const problem = problemOf(options)
     if (problem !== undefined) return yield* unusable(problem.field, problem.reason)
     const credentials = ClientCredentials.make(options)
-    yield* sendable(credentials, options.endpoint?.request)
+    const { checkCredentials = () => Effect.void } = options.endpoint?.request ?? specification
+    yield* Effect.flatMap(credentials, checkCredentials)
     return credentials
   })
-
-/** Whether a request of the library can carry them. A request of another kind is made only when it is sent. */
-const sendable = (credentials: CredentialsOptions["credentials"], request: TokenRequest = specification) =>
-  Effect.flatMap(
-    credentials,
-    (credentials) =>
-      request.own === undefined || request.own.problem !== undefined
-        ? Effect.void
-        : Effect.asVoid(request.request(credentials))
-  )

@@ -11,7 +11,9 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
 import type { ConfigurationError } from "./AccessTokenError.js"
@@ -21,7 +23,6 @@ import * as backoff from "./internal/backoff.js"
 import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
-import { longestLife, year } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { checkRecord, positiveDurationOf, unusable } from "./internal/options.js"
 import * as TokenRequest from "./TokenRequest.js"
@@ -52,8 +53,8 @@ export interface Options {
    */
   readonly request?: TokenRequest.TokenRequest | undefined
   /**
-   * The longest lifetime of a token, more than zero. A longer `expires_in` counts as this. Default 60 minutes with the
-   * request of the specification, and 24 hours with any other. More than a year counts as a year.
+   * The longest lifetime of a token, more than zero. A longer `expires_in` counts as this. Default the `maxLifetime` of
+   * `request`, which is 60 minutes for that of the specification, or else 24 hours. More than a year counts as a year.
    */
   readonly maxLifetime?: Duration.DurationInput | undefined
   /**
@@ -73,6 +74,9 @@ export interface Options {
   /** The largest response in bytes, at least 1. Default 65 536 (64 KiB). */
   readonly maxResponseBytes?: number | undefined
 }
+
+/** The maximum of `maxLifetime`, in milliseconds. */
+const year = 365 * 24 * 60 * 60_000
 
 /** The attempts after the first, and the delays before them in milliseconds: doubling, times 75 % to 100 %. */
 const maxRetries = 5
@@ -112,10 +116,12 @@ export const make = (
     yield* checkRecord("endpoint", options)
     const url = yield* endpointUrl(options)
     const request = options.request ?? TokenRequest.specification
-    const problem = typeof request.request === "function" ? request.own?.problem : "must come from TokenRequest"
+    const isComplete = typeof request.request === "function" &&
+      (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
+    const problem = isComplete ? request.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* unusable("endpoint.request", problem)
     const { attemptTimeout = "10 seconds", credentials, deadline = "30 seconds" } = options
-    const { maxLifetime = longestLife(request), maxResponseBytes = 64 * 1024 } = options
+    const { maxLifetime = request.maxLifetime ?? "24 hours", maxResponseBytes = 64 * 1024 } = options
     if (!Effect.isEffect(credentials)) return yield* unusable("credentials", "must be an Effect")
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
       return yield* unusable("endpoint.maxResponseBytes", "must be a whole number from 1")

@@ -1,11 +1,11 @@
 /** How failures of the token endpoint are read: error responses, `Retry-After`, and errors of the HTTP client. */
-import { Headers, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { Headers, HttpBody, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenRequest } from "@store-api/core"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { prop } from "@store-api/testing/test"
-import { FastCheck as FC, Redacted } from "effect"
+import { Effect, FastCheck as FC, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
 import { fromHttpClientError, refusal } from "../../src/internal/endpoint/failure.js"
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
@@ -26,16 +26,15 @@ describe("error responses", () => {
       isFirst?: boolean
       request?: TokenRequest.TokenRequest
     } = {}
-  ) =>
-    refusal(
-      {
-        request,
-        credentials: credentialsOf(id, secret),
-        replacing: isFirst ? undefined : heldToken("invented-token-0001")
-      },
-      { status, headers: Headers.fromInput({ "www-authenticate": challenge }) },
+  ) => {
+    const credentials = credentialsOf(id, secret)
+    const sent = Effect.runSync(request.request(credentials))
+    return refusal(
+      { request: sent, credentials, replacing: isFirst ? undefined : heldToken("invented-token-0001") },
+      { status, headers: Headers.fromInput({ "www-authenticate": challenge }), request: sent },
       body
     )
+  }
 
   const refuse = (...given: Parameters<typeof respond>) => respond(...given) ?? assert.fail("it is not a refusal")
 
@@ -184,17 +183,178 @@ describe("error responses", () => {
     }
     assert.isFalse(refuse(401, "", given).changedByFormDecoding)
     assert.notInclude(refuse(401, "", given).message, "+ or %")
-    const { clientSecretBasic, clientSecretPost, make } = TokenRequest
-    const other = make({ identity: "", request: TokenRequest.specification.request })
-    const changed = (id: string, secret: string) =>
-      [clientSecretBasic(), clientSecretPost(), other].map((request) =>
+  })
+
+  const rawBasic = TokenRequest.make({
+    identity: "Basic without encoding",
+    request: ({ clientId, clientSecret }) =>
+      Effect.succeed(HttpClientRequest.basicAuth(HttpClientRequest.post(""), clientId, clientSecret))
+  })
+  const json = TokenRequest.make({
+    identity: "JSON",
+    request: ({ clientId, clientSecret }) =>
+      Effect.succeed(HttpClientRequest.bodyUnsafeJson(HttpClientRequest.post(""), {
+        id: clientId,
+        secret: Redacted.value(clientSecret)
+      }))
+  })
+  const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
+
+  it.each([
+    ["an-id", "p+lus", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["an-id", "per%2525cent", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["an-id", "%", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["p+lus", "a=b", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["co:lon", "plain", { basic: true, post: false, rawBasic: false, raw: false, json: false }],
+    ["an-id", "co:lon", { basic: false, post: false, rawBasic: false, raw: false, json: false }]
+  ])(
+    "InvalidClient reports what form decoding changes of a request, whoever made it: %s %s",
+    (id, secret, expected) => {
+      const raw = TokenRequest.make({ identity: "unencoded", request: specification.request })
+      const requests = { basic: clientSecretBasic(), post: clientSecretPost(), rawBasic, raw, json }
+      const changed = Object.entries(requests).map(([name, request]) =>
+        [name, refuse(401, "", { id, secret, request }).changedByFormDecoding] as const
+      )
+      deepStrictEqual(Object.fromEntries(changed), expected)
+    }
+  )
+
+  it.each([["an-id", "b\u00fccher"], ["b\u00fccher", "plain"]])(
+    "InvalidClient reports that Basic encodes characters beyond ASCII: %s %s",
+    (id, secret) => {
+      const [basic, post] = [clientSecretBasic(), clientSecretPost()].map((request) =>
         refuse(401, "", { id, secret, request }).changedByFormDecoding
       )
-    deepStrictEqual(changed("an-id", "p+lus"), [true, false, false])
-    deepStrictEqual(changed("co:lon", "plain"), [true, false, false])
-    deepStrictEqual(changed("an-id", "co:lon"), [false, false, false])
-    deepStrictEqual(changed("an-id", "b\u00fccher"), [true, false, false])
-    deepStrictEqual(changed("b\u00fccher", "plain"), [true, false, false])
+      deepStrictEqual([basic, post], [true, false])
+    }
+  )
+
+  describe("what the request carried", () => {
+    const key = "live-7f3a/81+c2=%41"
+
+    /** The description that is kept when the endpoint repeats a text. */
+    const descriptionOf = (
+      sent: HttpClientRequest.HttpClientRequest,
+      repeated: string,
+      received = sent
+    ): string | undefined => {
+      const response = { status: 400, headers: Headers.empty, request: received }
+      const attempt = { request: sent, credentials: credentialsOf(clientId, clientSecret), replacing: undefined }
+      const refused = refusal(attempt, response, JSON.stringify({ error_description: `no ${repeated} here` }))
+      return (refused ?? assert.fail("it is not a refusal")).description
+    }
+
+    const post = HttpClientRequest.post("")
+    const form = new FormData()
+    form.set("key", key)
+    const places: ReadonlyArray<readonly [place: string, sent: HttpClientRequest.HttpClientRequest]> = [
+      ["a header", HttpClientRequest.setHeader(post, "x-api-key", key)],
+      ["a header with a scheme", HttpClientRequest.setHeader(post, "x-authorization", `ApiKey ${key}`)],
+      ["a bearer token", HttpClientRequest.bearerToken(post, key)],
+      ["the password of basic", HttpClientRequest.setHeader(post, "authorization", `basic ${btoa(`shop:${key}`)}`)],
+      ["the password of Basic", HttpClientRequest.basicAuth(post, clientId, key)],
+      ["the user name of Basic", HttpClientRequest.basicAuth(post, key, "")],
+      ["a parameter of a scheme", HttpClientRequest.setHeader(post, "authorization", `Key id="x", key="${key}"`)],
+      ["a cookie", HttpClientRequest.setHeader(post, "cookie", `lang=en; key=${key}`)],
+      ["a form", HttpClientRequest.bodyUrlParams(post, { scope: "a", key })],
+      ["an unencoded form", HttpClientRequest.bodyText(post, `scope=a&key=${key}`, "text/plain")],
+      ["a form without bytes", HttpClientRequest.setBody(post, HttpBody.raw(new URLSearchParams({ key })))],
+      ["a multipart form", HttpClientRequest.bodyFormData(post, form)],
+      ["JSON", HttpClientRequest.bodyUnsafeJson(post, { key })],
+      ["JSON, at any depth", HttpClientRequest.bodyUnsafeJson(post, { data: [{ attributes: { key } }] })],
+      ["a query", HttpClientRequest.setUrlParam(HttpClientRequest.get("https://a.example"), "key", key)],
+      ["the query of the URL", HttpClientRequest.get(`https://a.example/?key=${encodeURIComponent(key)}`)]
+    ]
+
+    it.each(places)("drops a description that repeats a value in %s", (_place, sent) => {
+      assert.isUndefined(descriptionOf(sent, key))
+      assert.isUndefined(descriptionOf(sent, `"${encodeURIComponent(key)}"`))
+      assert.isUndefined(descriptionOf(post, key, sent), "the HTTP client added it")
+      assert.isUndefined(descriptionOf(sent, key, post), "the HTTP client removed it from the request of its response")
+      assert.strictEqual(descriptionOf(sent, "other"), "no other here", "control: another text is kept")
+      assert.strictEqual(descriptionOf(post, key), `no ${key} here`, "control: it was not sent")
+    })
+
+    it("counts a value of at least 8 characters", () => {
+      const sent = HttpClientRequest.setHeaders(post, { "x-plan": "premium", "x-key": "premium8" })
+      assert.strictEqual(descriptionOf(sent, "premium"), "no premium here")
+      assert.isUndefined(descriptionOf(sent, "premium8"))
+    })
+
+    it("counts a header of at least 8 characters, of which a part is shorter", () => {
+      const sent = HttpClientRequest.setHeader(post, "x-key", "Key abcd")
+      assert.isUndefined(descriptionOf(sent, "Key abcd"))
+      assert.strictEqual(descriptionOf(sent, "abcd"), "no abcd here")
+    })
+
+    it("counts what follows a scheme, even if it has separators", () => {
+      const sent = HttpClientRequest.setHeader(post, "authorization", "Key a=1;b=2,c=3")
+      assert.isUndefined(descriptionOf(sent, "a=1;b=2,c=3"))
+    })
+
+    it("counts a number in JSON", () => {
+      assert.isUndefined(descriptionOf(HttpClientRequest.bodyUnsafeJson(post, { pin: 12_345_678 }), "12345678"))
+    })
+
+    it("replaces the client id, wherever it was sent", () => {
+      const sent = HttpClientRequest.bodyUrlParams(post, { appid: clientId }).pipe(
+        HttpClientRequest.setUrlParam("user", clientId),
+        HttpClientRequest.setHeaders({ "x-app": clientId, "cookie": `app=${encodeURIComponent(clientId)}` }),
+        HttpClientRequest.basicAuth(clientId, key)
+      )
+      assert.strictEqual(descriptionOf(sent, clientId), "no <client id> here")
+    })
+
+    it.each([
+      ["invented+client%41", specification],
+      ["invented:client", clientSecretBasic()],
+      ["invented:client", clientSecretPost()]
+    ])("replaces a client id that was encoded, or that form decoding would change: %s", (id, request) => {
+      const credentials = credentialsOf(id, clientSecret)
+      const sent = Effect.runSync(request.request(credentials))
+      const error = refusal(
+        { request: sent, credentials, replacing: undefined },
+        { status: 400, headers: Headers.empty, request: sent },
+        JSON.stringify({ error_description: `no ${id} here` })
+      )
+      assert.strictEqual(error?.description, "no <client id> here")
+    })
+
+    it.each(["client_credentials", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "account_credentials"])(
+      "keeps a constant of the protocol: %s",
+      (value) => {
+        const fields = { grant_type: value, client_assertion_type: value, grantType: value }
+        assert.strictEqual(descriptionOf(HttpClientRequest.bodyUrlParams(post, fields), value), `no ${value} here`)
+        assert.strictEqual(descriptionOf(HttpClientRequest.bodyUnsafeJson(post, fields), value), `no ${value} here`)
+        assert.isUndefined(descriptionOf(HttpClientRequest.bodyUrlParams(post, { key: value }), value), "control")
+      }
+    )
+
+    it.each(["accept", "accept-encoding", "content-type", "content-language", "user-agent"])(
+      "keeps the value of a header that describes the message: %s",
+      (name) => {
+        assert.strictEqual(
+          descriptionOf(HttpClientRequest.setHeader(post, name, "a/media-type"), "a/media-type"),
+          "no a/media-type here"
+        )
+        assert.isUndefined(
+          descriptionOf(HttpClientRequest.setHeader(post, `x-${name}`, "a/media-type"), "a/media-type"),
+          "control"
+        )
+      }
+    )
+
+    it("drops a code that is a value of the request, unless it is registered", () => {
+      const codeOf = (error: string) => {
+        const sent = HttpClientRequest.setHeaders(post, { "x-key": "key-of-a-shop", "x-hint": "invalid_scope" })
+        const attempt = { request: sent, credentials: credentialsOf(clientId, clientSecret), replacing: undefined }
+        const response = { status: 400, headers: Headers.empty, request: sent }
+        return refusal(attempt, response, JSON.stringify({ error }))?.code
+      }
+      assert.isUndefined(codeOf("key-of-a-shop"))
+      assert.strictEqual(codeOf("key-of-another"), "key-of-another")
+      assert.strictEqual(codeOf("invalid_scope"), "invalid_scope")
+    })
   })
 
   it("omits a description that repeats a secret parameter, or the secret as Basic sends it", () => {
@@ -279,6 +439,12 @@ describe("sanitise", () => {
   const knowing = (...secrets: ReadonlyArray<string>) => ({ clientId: "invented-client", secrets })
 
   const bytesOf = (before: string, secret: string, after = "") => Buffer.from(before + secret + after)
+  const hexOf = (character: string) => character.charCodeAt(0).toString(16)
+  const entities: Readonly<Record<string, string>> = { "&": "amp", "<": "lt", ">": "gt", "\"": "quot", "'": "apos" }
+  const escapedForHtml = (
+    text: string,
+    name: (character: string) => string | undefined = (character) => entities[character]
+  ) => text.replace(/[&<>"']/g, (character) => `&${name(character)};`)
   const encodings: ReadonlyArray<readonly [name: string, encode: (secret: string) => string]> = [
     ["as it was sent", (secret) => secret],
     ["over two lines", (secret) => `${secret.slice(0, 5)}\r\n  ${secret.slice(5)}`],
@@ -291,6 +457,21 @@ describe("sanitise", () => {
     ["percent-encoded in lower case", (secret) => encodeURIComponent(secret).toLowerCase()],
     ["percent-encoded, each byte", (secret) => bytesOf("", secret).toString("hex").replace(/../g, "%$&")],
     ["form-encoded", (secret) => new URLSearchParams({ x: secret }).toString().slice(2)],
+    ["percent-encoded twice", (secret) => encodeURIComponent(encodeURIComponent(secret))],
+    ["escaped for HTML", (secret) => escapedForHtml(secret, (character) => entities[character])],
+    ["escaped for HTML, in decimal", (secret) => escapedForHtml(secret, (character) => `#${character.charCodeAt(0)}`)],
+    ["escaped for HTML, with zeros", (secret) => escapedForHtml(secret, (character) => `#0${character.charCodeAt(0)}`)],
+    ["escaped for HTML, in hexadecimal", (secret) => escapedForHtml(secret, (character) => `#X${hexOf(character)}`)],
+    ["escaped for HTML twice", (secret) => escapedForHtml(escapedForHtml(secret))],
+    ["escaped for JSON", (secret) => JSON.stringify(secret).slice(1, -1)],
+    ["escaped for JSON, with slashes", (secret) => JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/")],
+    ["escaped for JSON, each character", (secret) => secret.replace(/./gs, (it) => `\\u${hexOf(it).padStart(4, "0")}`)],
+    ["escaped for JSON twice", (secret) => JSON.stringify(JSON.stringify(secret))],
+    ["escaped for JSON and HTML", (secret) => escapedForHtml(JSON.stringify(secret))],
+    ["escaped for HTML and JSON", (secret) => JSON.stringify(escapedForHtml(secret))],
+    ["percent-encoded and escaped for HTML", (secret) => escapedForHtml(encodeURIComponent(secret))],
+    ["in base64, percent-encoded", (secret) => encodeURIComponent(bytesOf("", secret).toString("base64"))],
+    ["in base64, escaped for JSON", (secret) => bytesOf("", secret).toString("base64").replaceAll("/", "\\/")],
     ["in base64", (secret) => bytesOf("", secret).toString("base64")],
     ["in base64, after one byte", (secret) => bytesOf(":", secret).toString("base64")],
     ["in base64, after two bytes", (secret) => bytesOf("::", secret, "&").toString("base64")],
@@ -299,7 +480,7 @@ describe("sanitise", () => {
     ["in base64url, after two bytes", (secret) => bytesOf("::", secret).toString("base64url")]
   ]
   /** Secrets with every character that an encoding changes. */
-  const secrets = FC.stringMatching(/^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'-]){2,8}[a-z0-9]{4}$/)
+  const secrets = FC.stringMatching(/^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'"&<>\\-]){2,8}[a-z0-9]{4}$/)
     .filter((secret) => !/%[89a-f][\da-f]/i.test(secret))
   const sentence = FC.stringMatching(/^[a-z ,.:;]{0,300}$/)
 
@@ -308,8 +489,16 @@ describe("sanitise", () => {
       const text = `${before} ${encode(secret)} ${after}`
       assert.isUndefined(sanitise.description(text, knowing("another-invented-one", secret)))
       assert.isUndefined(sanitise.code(encode(secret), knowing(secret)))
+      assert.isDefined(sanitise.description(`${before} ${encode("another one")} ${after}`, knowing(secret)), "control")
     })
   }
+
+  it("finds a secret of several lines that is escaped for JSON", () => {
+    const secret = "-----BEGIN INVENTED KEY-----\ninvented/line+one\r\ninvented\tline\n"
+    const text = `got ${JSON.stringify(secret)}`
+    assert.isUndefined(sanitise.description(text, knowing(secret)))
+    assert.strictEqual(sanitise.description(text, knowing("another")), text, "control")
+  })
 
   const short = { a: ["got a"], abc: ["got abc", "got YWJj"], "+/~": ["got +/~", "got %2B%2F%7E"], "a b": ["got a\nb"] }
 
@@ -322,6 +511,11 @@ describe("sanitise", () => {
     ["keeps a text without a secret", "The client is suspended", "The client is suspended"],
     ["keeps markup and signs", "100% wrong: #7 & \"8\" \\ <b>refusé</b>", "100% wrong: #7 & \"8\" \\ <b>refusé</b>"],
     ["keeps a part of a secret", "invented", "invented"],
+    [
+      "keeps what looks like an entity",
+      "&#99999999; &#x110000; &#e; &nbsp; &#;",
+      "&#99999999; &#x110000; &#e; &nbsp; &#;"
+    ],
     ["replaces CR and LF by a space each", "one\r\ntwo", "one  two"],
     ["replaces an escape sequence by a space", "one \u001b[31mtwo\u009b31m", "one  [31mtwo 31m"],
     ["replaces a NUL, a tab, separators and a change of direction", "1\u00002\t3\u20284\u20295\u202e6", "1 2 3 4 5 6"],

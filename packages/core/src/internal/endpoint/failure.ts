@@ -1,5 +1,6 @@
 /** The errors of a token request: without a response, or for a refusal by its status or its body. */
 import type * as HttpClientError from "@effect/platform/HttpClientError"
+import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -7,10 +8,9 @@ import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenRefusedError, TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
-import type { TokenRequest } from "../../TokenRequest.js"
+import { parseJson } from "./parseJson.js"
 import * as sanitise from "./sanitise.js"
-
-const parseJson = Option.liftThrowable((body: string): unknown => JSON.parse(body))
+import * as sentRequest from "./sentRequest.js"
 
 /** The names of a code and of a text in the errors of common endpoints. */
 const codes = "error ErrorCode errorCode code errorcode type".split(" ")
@@ -51,7 +51,8 @@ const reasonOf = (status: number, code: string, challenge: string | undefined): 
 }
 
 export interface Attempt {
-  readonly request: TokenRequest
+  /** As it was given to the HTTP client. The request of a response also has what the client added. */
+  readonly request: HttpClientRequest.HttpClientRequest
   readonly credentials: ClientCredentials
   /** The token to be replaced. */
   readonly replacing: AccessToken | undefined
@@ -59,11 +60,11 @@ export interface Attempt {
 
 /**
  * The error for a response that is a refusal: by its status, or because it has an error and no token. It is without the
- * credentials and the token.
+ * credentials, the token, and what else the request carried.
  */
 export const refusal = (
-  { credentials, replacing, request: { own } }: Attempt,
-  { headers, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "status">,
+  { credentials, replacing, request }: Attempt,
+  { headers, request: received, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "request" | "status">,
   body: string | undefined
 ): TokenRefusedError | undefined => {
   const json = Option.getOrUndefined(parseJson(body ?? ""))
@@ -73,18 +74,15 @@ export const refusal = (
   const code = textAt(places, codes)
   const reason = reasonOf(status, code, headers["www-authenticate"])
   const { clientId, clientSecret } = credentials
-  const secrets = [
-    clientSecret,
-    ...own?.secrets?.(credentials) ?? [],
-    ...replacing === undefined ? [] : [replacing.value]
-  ]
-  const known = { clientId, secrets: secrets.map(Redacted.value) }
+  const redacted = replacing === undefined ? [clientSecret] : [clientSecret, replacing.value]
+  const carried = [request, received].flatMap((sent) => sentRequest.secretsIn(sent, clientId))
+  const known = { clientId, secrets: [...redacted.map(Redacted.value), ...carried] }
   return new TokenRefusedError({
     reason,
     httpStatus: status,
     code: sanitise.code(code, known),
     description: sanitise.description(textAt(places, texts), known),
-    changedByFormDecoding: reason === "InvalidClient" && own?.isAmbiguous?.(credentials) === true
+    changedByFormDecoding: reason === "InvalidClient" && sentRequest.isChangedByFormDecoding(request, credentials)
   })
 }
 

@@ -560,6 +560,8 @@ describe("sanitise", () => {
   it("keeps a description of 64 KiB that is searched for twenty tokens of 16 KiB", () => {
     const known = knowing(...Array.from({ length: 20 }, () => "aB3".repeat(5461)))
     assert.strictEqual(sanitise.description("no".repeat(32_768), known), "no".repeat(128))
+    const escaped = "%25&amp;%3C\\u0041".repeat(4000)
+    assert.strictEqual(sanitise.description(escaped, known), escaped.slice(0, 256))
   })
 })
 

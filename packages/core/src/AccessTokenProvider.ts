@@ -157,8 +157,8 @@ export interface Options {
      */
     readonly base?: Duration.DurationInput | undefined
     /**
-     * The longest cooldown. Default 60 seconds, at least 100 milliseconds, at most 1 hour. While no valid token is cached it is 5 seconds, unless
-     * `base` is longer, the endpoint refused the credentials, or it limits the rate.
+     * The longest cooldown. Default 60 seconds, at least 100 milliseconds, at most 1 hour. While no valid token is
+     * cached it is 5 seconds, unless `base` is longer, the endpoint refused the credentials, or it limits the rate.
      */
     readonly max?: Duration.DurationInput | undefined
   } | undefined
@@ -300,7 +300,7 @@ const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus
 
 /**
  * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer`
- * creates another cache with its own token. Fails with `ConfigurationError` if an option is not a duration from zero.
+ * creates another cache with its own token. Fails with `ConfigurationError` like `make`.
  *
  * @example
  * ```ts

@@ -57,7 +57,7 @@ export const read = (given: flags.Values<typeof flags.common>, api: "required" |
     if (cacheDir?.value === "") return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
     const names = Record.map(found, (about) => about?.name)
     const request = "an application with TokenRequest.clientSecretPost"
-    const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure", request })
+    const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure", "endpoint.request": request })
     const clientSecret = Redacted.make((yield* secret.read).replace(/\r?\n$/, ""))
     const client = yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain)
     const folder = cacheDir === undefined ? yield* FileTokenStore.defaultFolder : host.pathOf(cacheDir.value)
@@ -69,7 +69,7 @@ export const read = (given: flags.Values<typeof flags.common>, api: "required" |
       cacheDir: cacheDir?.value,
       /** The folder of the cache. */
       folder,
-      store: yield* Effect.provide(FileTokenStore.make({ folder }), NodePath.layer),
+      store: yield* Effect.provide(Effect.mapError(FileTokenStore.make({ folder }), explain), NodePath.layer),
       allowInsecure: given["allow-insecure"],
       verbose: given.verbose,
       profile: known.profile,

@@ -301,7 +301,7 @@ const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus
 
 /**
  * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer`
- * creates another cache with its own token. Fails with `ConfigurationError` if an option is not a duration from zero.
+ * creates another cache with its own token. Fails with `ConfigurationError` like `make`.
  *
  * @example
  * ```ts

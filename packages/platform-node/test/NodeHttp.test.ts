@@ -32,9 +32,9 @@ describe("options that cannot be used", () => {
 
   type Row = readonly [option: string, reason: string, unusable: ReadonlyArray<NodeHttp.Options>]
   const rows: ReadonlyArray<Row> = [
-    ["connections", wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
-    ["proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
-    ["ca", caReason, ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))]
+    ["http.connections", wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
+    ["http.proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
+    ["http.ca", caReason, ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))]
   ]
 
   const areNamed = (rows: ReadonlyArray<Row>) =>
@@ -59,12 +59,12 @@ describe("options that cannot be used", () => {
     const [{ cert, key: own }, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
     const redacted = Redacted.make(own)
     yield* areNamed([
-      ["ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
-      ["key", "is missing, cert needs it", [{ cert }]],
-      ["cert", "is missing, key needs it", [{ key: redacted }]],
-      ["cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }]],
-      ["key", "must be a private key in PEM, without a passphrase", [{ cert, key: Redacted.make(key) }]],
-      ["key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
+      ["http.ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
+      ["http.key", "is missing, cert needs it", [{ cert }]],
+      ["http.cert", "is missing, key needs it", [{ key: redacted }]],
+      ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }]],
+      ["http.key", "must be a private key in PEM, without a passphrase", [{ cert, key: Redacted.make(key) }]],
+      ["http.key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
     ])
   })
 })
@@ -245,7 +245,7 @@ describe("layerConfig", () => {
     yield* build("3")
     const error = yield* Effect.flip(build("0"))
     assert(error._tag === "ConfigurationError")
-    assert.strictEqual(error.option, "connections")
+    assert.strictEqual(error.option, "http.connections")
   })
 })
 

@@ -3,7 +3,7 @@
  *
  * @since 1.0.0
  */
-import type { ConfigurationError } from "@store-api/core/AccessTokenError"
+import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { type Lease, type Service, type Stored, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
@@ -11,7 +11,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import type * as Redacted from "effect/Redacted"
+import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as connection from "./internal/connection.js"
 import { reasonOf } from "./internal/reason.js"
@@ -102,7 +103,7 @@ export const fromClient = (client: Commands, prefix?: string): Service => {
 
 /**
  * Creates a store over a new connection, which reconnects after a fault and closes with the scope. Fails with
- * `ConfigurationError` when the URL is unusable. Does not fail when Redis is unreachable: it waits one second for the
+ * `ConfigurationError` when an option is unusable. Does not fail when Redis is unreachable: it waits one second for the
  * connection, and operations fail until Redis responds. With several servers, an operation is tried again on the
  * server that takes over, for up to 30 seconds, within `storeTimeout`.
  *
@@ -121,10 +122,18 @@ export const fromClient = (client: Commands, prefix?: string): Service => {
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
-  Effect.map(connection.make(options.url), (connected) => storeOf(connected, options.prefix))
+  Effect.gen(function*() {
+    if (!Predicate.isRecord(options)) return yield* unusable("RedisTokenStore", "must be an object")
+    const { prefix = "", url } = options
+    if (!Redacted.isRedacted(url)) return yield* unusable("RedisTokenStore.url", "must be wrapped with Redacted.make")
+    if (!Predicate.isString(prefix)) return yield* unusable("RedisTokenStore.prefix", "must be a text")
+    return storeOf(yield* connection.make(url), prefix)
+  })
+
+const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
 
 /**
- * Provides the result of `make` as a layer. Fails with `ConfigurationError` when the URL is unusable.
+ * Provides the result of `make` as a layer. Fails with `ConfigurationError` when an option is unusable.
  *
  * @example
  * ```ts

@@ -149,13 +149,17 @@ export const layerLazy = <E>(
   Layer.scoped(TokenStore, Effect.flatMap(tableOf(options), (table) => makeLazy(client, table)))
 
 /** Checks the name, because the statements contain it as it is. */
-const tableOf = ({ table = defaultTable }: Options = {}): Effect.Effect<string, ConfigurationError> =>
-  /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)
-    ? Effect.succeed(table)
-    : new ConfigurationError({
-      option: "SqlTokenStore.table",
-      reason: "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
-    })
+const tableOf = (options: Options = {}): Effect.Effect<string, ConfigurationError> => {
+  if (!Predicate.isRecord(options)) {
+    return new ConfigurationError({ option: "SqlTokenStore", reason: "must be an object" })
+  }
+  const { table = defaultTable } = options
+  if (Predicate.isString(table) && /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)) return Effect.succeed(table)
+  return new ConfigurationError({
+    option: "SqlTokenStore.table",
+    reason: "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
+  })
+}
 
 const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, ConfigurationError> =>
   sql.onDialectOrElse({

@@ -19,7 +19,7 @@ import type { AccessTokenError, ConfigurationError, CredentialsError } from "./A
 import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { checkList, checkRecord, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
+import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
@@ -154,7 +154,7 @@ export const make = (
   options: Options = {}
 ): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Effect.gen(function*() {
-    yield* checkRecord("shared", options)
+    yield* checkKinds("shared", options)
     const source = yield* TokenSource.TokenSource
     if (Option.isNone(source.purpose)) {
       return yield* unusable("TokenSource.purpose", "is missing: a source without a purpose cannot be shared")
@@ -253,7 +253,7 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
   Effect.gen(function*() {
-    yield* checkList("TokenSource.purpose.name", name)
+    yield* checkKinds("TokenSource.purpose", { name }, { name: "list" })
     if (!Redacted.isRedacted(secret)) {
       return yield* unusable("TokenSource.purpose.secret", "must be wrapped with Redacted.make")
     }

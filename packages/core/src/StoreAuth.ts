@@ -20,7 +20,7 @@ import { endpointUrl } from "./internal/baseUrl.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import { problemOf } from "./internal/credentials.js"
-import { checkFunction, checkRecord, unusable } from "./internal/options.js"
+import { checkKinds, unusable } from "./internal/options.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
 import { specification } from "./TokenRequest.js"
@@ -344,12 +344,12 @@ const whenUsable = <A, E, R>(
   layer: () => Layer.Layer<A, E, R>
 ): Layer.Layer<A, E | ConfigurationError, R> =>
   Layer.unwrapEffect(Effect.gen(function*() {
-    yield* checkRecord("options", options)
-    const { client = {}, endpoint = {}, shared = {}, transformClient } = options
-    yield* checkRecord("client", client)
-    yield* checkRecord("endpoint", endpoint)
-    yield* checkRecord("shared", shared)
-    yield* checkFunction("transformClient", transformClient)
+    yield* checkKinds("", options, {
+      client: "object",
+      endpoint: "object",
+      shared: "object",
+      transformClient: "function"
+    })
     return layer()
   }))
 

@@ -24,7 +24,7 @@ import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { checkRecord, positiveDurationOf, unusable } from "./internal/options.js"
+import { checkKinds, positiveDurationOf, unusable } from "./internal/options.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -113,7 +113,7 @@ export const make = (
   options: Options
 ): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
-    yield* checkRecord("endpoint", options)
+    yield* checkKinds("endpoint", options)
     const url = yield* endpointUrl(options)
     const request = options.request ?? TokenRequest.specification
     const isComplete = typeof request.request === "function" &&

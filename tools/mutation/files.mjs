@@ -98,7 +98,7 @@ export const explanations = {
   "Schema.transform(Schema.Null": "a value is encoded by the first member of the union",
   "return expiresAt <= now ?": "an expired token has too little left, so it is not returned either",
   "if (!isRenewal ||": "a renewal always replaces a token",
-  "return `The token endpoint refused": "a description has no space at its end",
+  ".replace(/\\.?": "a description has no space at its end",
   "return next === current ?": "a shortcut: setting the same state again has the same result",
   "HttpClientRequest.post(\"\")": "the endpoint sets the URL",
   "/insufficient_scope|": "the text instead of a missing header does not match either",
@@ -110,6 +110,7 @@ export const explanations = {
   "HttpClientError.isHttpClientError(error) &&":
     "a client that only sends fails with a response because of its status alone",
   "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
+  "error._tag === \"TokenRequestError\" ||": "no other error has one of these reasons",
   "Math.abs(last.expiresAt": "a difference of exactly 2 seconds may count as either",
   "const codes = causes": "the text instead of a missing code does not match either",
   "const texts = causes": "the text instead of a missing message does not match either",

@@ -247,7 +247,7 @@ export class TokenRefusedError
       .join(", ")
       .replace(/\.?\s*$/, "")
     return `The token endpoint refused the request (${details}): ` +
-      `${advice.ofRefusal(this, names)}.${advice.retryAfter(this.retryAt)}`
+      `${advice.ofRefusal(this, names)[this.reason]}.${advice.retryAfter(this.retryAt)}`
   }
 }
 

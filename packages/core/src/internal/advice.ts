@@ -31,62 +31,39 @@ export const ofFailedRequest = (names: Names) => {
 }
 
 interface Refusal {
-  readonly reason: "InvalidClient" | "InvalidRequest" | "RateLimited" | "Unavailable" | "Other"
   readonly httpStatus: number
   readonly code?: string | undefined
   readonly changedByFormDecoding: boolean
 }
 
-/** For a refusal of the token endpoint. */
-export const ofRefusal = (refusal: Refusal, names: Names): string => {
-  switch (refusal.reason) {
-    case "InvalidClient":
-      return ofRefusedClient(refusal, names)
-    case "InvalidRequest":
-      return ofRefusedRequest(refusal, names)
-    case "RateLimited":
-      return "send fewer requests"
-    case "Unavailable":
-      return "try again later"
-    case "Other":
-      return ofOtherStatus(refusal, names)
-  }
-}
+/** For a refusal of the token endpoint, by the reason. */
+export const ofRefusal = (refusal: Refusal, names: Names) => ({
+  InvalidClient: ofRefusedClient(refusal, names),
+  InvalidRequest: ofRefusedRequest(refusal, names),
+  RateLimited: "send fewer requests",
+  Unavailable: "try again later",
+  Other: ofOtherStatus(refusal, names)
+})
 
 const ofRefusedClient = ({ changedByFormDecoding }: Refusal, names: Names): string => {
   if (!changedByFormDecoding) return `check ${client}`
-  const method = names["endpoint.request"] ?? "TokenRequest.clientSecretPost"
   return `check ${client}, which contain characters that servers read differently, such as + or %, ` +
-    `unless ${method} sends them`
+    `unless ${names["endpoint.request"] ?? "TokenRequest.clientSecretPost"} sends them`
 }
 
 /** Some codes of RFC 6749 §5.2 and RFC 8707 §2 name the cause. */
-const ofRefusedRequest = ({ code = "" }: Refusal, names: Names): string => {
-  switch (code) {
-    case "":
-      return ofPath(names)
-    case "invalid_scope":
-    case "invalid_target":
-      return `check ${parameters}`
-    case "unauthorized_client":
-    case "invalid_grant":
-      return `check ${client}, and ${permission}`
-    default:
-      return `check ${nameOf("authUrl", names)}, and ${parameters} if it has any`
-  }
+const ofRefusedRequest = ({ code }: Refusal, names: Names): string => {
+  if (code === undefined) return ofPath(names)
+  if (/^invalid_(scope|target)$/.test(code)) return `check ${parameters}`
+  if (/^(unauthorized_client|invalid_grant)$/.test(code)) return `check ${client}, and ${permission}`
+  return `check ${nameOf("authUrl", names)}, and ${parameters} if it has any`
 }
 
 const ofOtherStatus = ({ httpStatus }: Refusal, names: Names): string => {
   const authUrl = nameOf("authUrl", names)
-  switch (httpStatus) {
-    case 401:
-      return `check ${authUrl}, which leads to a protected API`
-    case 404:
-    case 405:
-      return ofPath(names)
-    default:
-      return `check ${authUrl} and ${permission}`
-  }
+  if (httpStatus === 401) return `check ${authUrl}, which leads to a protected API`
+  if (httpStatus === 404 || httpStatus === 405) return ofPath(names)
+  return `check ${authUrl} and ${permission}`
 }
 
 const ofPath = (names: Names): string => `check ${nameOf("authUrl", names)} and the path of the token endpoint`

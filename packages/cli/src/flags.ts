@@ -52,7 +52,7 @@ export const common = {
 } as const satisfies Flags
 
 const caching = {
-  "force-refresh": { text: "Get a new token, and ignore a cooldown" },
+  "force-refresh": { text: "Get a new token, and cache it" },
   "no-cache": { text: "Neither read nor write the cache" }
 } as const satisfies Flags
 

@@ -9,10 +9,10 @@ import * as HttpMethod from "@effect/platform/HttpMethod"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
-import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Ref from "effect/Ref"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import { search } from "jmespath"
@@ -40,9 +40,13 @@ export const run = (given: Given, path: string) =>
 
 const execute = (given: Given, settings: Settings, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
-    const { http, provider, rejections } = yield* makeProvider(settings, given)
+    const { http, provider } = yield* makeProvider(settings, given)
+    const rejections = yield* Ref.make(0)
     const client = yield* AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl ?? "" }).pipe(
-      Effect.provideService(AccessTokenProvider, provider),
+      Effect.provideService(AccessTokenProvider, {
+        ...provider,
+        invalidate: (token) => Effect.zipRight(Ref.update(rejections, (count) => count + 1), provider.invalidate(token))
+      }),
       Effect.updateService(
         HttpClient.HttpClient,
         HttpClient.transform((send, request) => output.whileWaiting(nameOf(request), send))
@@ -53,7 +57,9 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     const isTerminal = (yield* Host).process.stdout.isTTY === true
     if (given.include) yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
     const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
-    const why = response.status === 401 && !hasOwn ? whyRejected(rejections, settings) : ""
+    const why = response.status === 401 && !hasOwn
+      ? whyRejected(yield* Ref.get(rejections), settings)
+      : ""
     // 304 answers a condition of the caller's own header.
     const isError = response.status >= 300 && response.status !== 304
     const target = originOf(response.headers["location"], settings.apiUrl)
@@ -117,19 +123,14 @@ const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClie
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
   `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()
 
-/** Explains a final 401 by the rejections of this run, of which there are at most two. */
-const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
-  const [keptUntil] = rejections
-  if (keptUntil !== undefined) {
-    const after = DateTime.formatIso(DateTime.unsafeMake(keptUntil))
-    return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
-  }
+/** Explains a final 401 by the number of tokens that were rejected in this run, of which there are at most two. */
+const whyRejected = (rejections: number, { nameOf }: Settings): string => {
   const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
   return [
     " The API says that another token would not help, because the client may not do this.",
     " A body from standard input can be sent only once, so the next run acquires another token.",
     ` A new token was rejected too: check that ${addresses} belong to the same environment.`
-  ][rejections.length] ?? ""
+  ][rejections] ?? ""
 }
 
 const head = (response: HttpClientResponse.HttpClientResponse): string => {

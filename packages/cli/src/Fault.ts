@@ -19,7 +19,7 @@ export const exitCodes = {
   unavailable: { code: 5, text: "No token now; status: no valid token is cached" },
   noResponse: { code: 6, text: "The API did not respond" },
   status: { code: 7, text: "An error or a redirect of the API (call --fail, check)" },
-  output: { code: 8, text: "The output cannot be written, selected or shown on a terminal" },
+  output: { code: 8, text: "The output cannot be written, or not shown on a terminal" },
   unexpected: { code: 70, text: "A bug in store-api" },
   notStarted: { code: 127, text: "run cannot start the program; else the program's code" },
   interrupted: { code: 130, text: "Interrupted; 143 by SIGTERM" }

@@ -52,7 +52,7 @@ export const common = {
 } as const satisfies Flags
 
 const caching = {
-  "force-refresh": { text: "Get a new token, and ignore a cooldown" },
+  "force-refresh": { text: "Get a new token, and cache it" },
   "no-cache": { text: "Neither read nor write the cache" }
 } as const satisfies Flags
 
@@ -70,7 +70,6 @@ export const call = {
   header: { value: "HEADER", alias: "H", many: true, text: "Header of the request: 'Name: value'" },
   include: { alias: "i", text: "Print status and headers before the body" },
   output: { value: "PATH", alias: "o", text: "Write the body to this file; - is stdout" },
-  query: { value: "JMESPATH", text: "Print only a part of JSON, such as items[0].id" },
   fail: { alias: "f", text: "Exit with code 7 for a status of 300 or more" },
   timeout: { value: "TIME", text: "Longest time for the call, such as 500ms or 30s" },
   ...caching,

@@ -1,18 +1,12 @@
-/** `store-api token`, `status` and `logout`: the token, its cache, and what a run leaves to the next ones. */
+/** `store-api token`, `status` and `logout`: the token and its cache. */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
-import { nextWakeUp } from "@store-api/testing/effectLine"
 import { leaksIn } from "@store-api/testing/leaksIn"
-import { settled } from "@store-api/testing/sharing"
 import { test } from "@store-api/testing/test"
-import { Effect, Fiber, Option, Redacted, TestClock } from "effect"
-import { fromLibrary } from "../src/Fault.js"
-import { make } from "../src/provider.js"
-import type { Settings } from "../src/settings.js"
+import { Effect, Redacted } from "effect"
 import { demoSecret, frozenAt, lastToken, onTerminal, prints, refuses, run, started } from "./support/cli.js"
 import { startedWith, tokenRequests, type User, userOf, withEnv, without } from "./support/cli.js"
 
@@ -21,9 +15,8 @@ const startedWithoutSecret = Effect.map(
   ({ emulator, user }) => ({ emulator, user: without(user, "STORE_API_CLIENT_SECRET") })
 )
 
-const wrongSecret = { STORE_API_CLIENT_SECRET: "another-invented-secret" }
 const forever = { times: Infinity }
-const retryAfter = (seconds: number) => Fault.status(429, { headers: { "Retry-After": String(seconds) }, ...forever })
+const retryAfter = { headers: { "Retry-After": "900" } }
 const parsed = (text: string) => JSON.parse(text) as Readonly<Record<string, unknown>>
 
 /** The files of a user. */
@@ -155,204 +148,79 @@ describe("store-api status and logout", () => {
   })
 })
 
-/** A run at this second: it prints the n-th token, or fails with the code; and all token requests so far. */
-type Run = readonly [second: number, outcome: `token ${number}` | `code ${number}`, requests: number, flag?: string]
-
-type Step = Run | ((emulator: Emulator.Service) => Effect.Effect<unknown>)
-
-const plays = (script: Fault.Script): Step => ({ fail }) => fail(script)
-
-const repeatsToken: Step = (emulator) =>
-  Effect.flatMap(
-    lastToken(emulator),
-    (access_token) => emulator.fail(Fault.fields({ access_token, expires_in: 15 }, forever))
-  )
-
-const failing = (code: number, ...runs: ReadonlyArray<readonly [second: number, requests: number]>) =>
-  runs.map(([second, requests]): Run => [second, `code ${code}`, requests])
-
-/** Runs that find the cached token. */
-const cached = (...runs: ReadonlyArray<readonly [second: number, requests: number]>) =>
-  runs.map(([second, requests]): Run => [second, "token 1", requests])
-
-/** Tokens are valid for 400 seconds, and are renewed when less than 20 are left. */
-const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
-  "a cached token is used until little of its lifetime is left, and is then replaced": [
-    [0, "token 1", 1],
-    [350, "token 1", 1],
-    [385, "token 2", 2]
-  ],
-  "a cached token is used while it is valid if the endpoint is silent, after half of its remaining lifetime": [
-    [0, "token 1", 1],
-    plays(Fault.hang(forever)),
-    [397, "token 1", 2]
-  ],
-  "a cached token is used until it expires if there is no other, and not longer": [
-    [0, "token 1", 1],
-    plays(Fault.status(403, forever)),
-    // Each of them asks for another, and leaves the cached one for the next.
-    [385, "token 1", 2],
-    [390, "token 1", 3],
-    [401, "code 4", 4]
-  ],
-  "a cached token is not used by a forced refresh that fails, and stays for the next run": [
-    [0, "token 1", 1],
-    plays(Fault.status(403)),
-    [1, "code 4", 2, "--force-refresh"],
-    [2, "token 1", 2],
-    [3, "token 2", 3, "--force-refresh"],
-    [4, "token 2", 3]
-  ],
-  "a cooldown doubles up to 5 seconds after failures other than refusals, and ends with a success": [
-    plays(Fault.body("{}", forever)),
-    ...failing(4, [0, 1], [0.5, 1], [1.2, 2], [2.9, 2], [3.4, 3], [7.1, 3], [7.6, 4], [12.3, 4], [12.8, 5]),
-    ({ clearFaults }) => clearFaults,
-    [18, "token 1", 6]
-  ],
-  "a cooldown follows an outage": [plays(Fault.status(503, forever)), ...failing(5, [0, 6], [0.5, 6])],
-  "a cooldown is the shortest again after a forced refresh": [
-    plays(Fault.body("{}", forever)),
-    ...failing(4, [0, 1], [1.2, 2]),
-    [1.3, "code 4", 3, "--force-refresh"],
-    ...failing(4, [2.2, 3], [2.4, 4])
-  ],
-  "a cooldown doubles up to a minute after refusals": [
-    plays(Fault.status(401, { headers: { "WWW-Authenticate": "Bearer" }, ...forever })),
-    ...failing(4, [0, 1], [1.2, 2], [3.4, 3], [7.6, 4], [13, 4], [15.8, 5], [31, 5])
-  ],
-  "a cooldown lasts at most an hour by a Retry-After": [
-    plays(retryAfter(999_999)),
-    ...failing(5, [0, 1], [3590, 1], [3610, 2])
-  ],
-  "a cooldown ends when the clock is set back": [plays(retryAfter(900)), ...failing(5, [7200, 1], [7201, 1], [0, 2])],
-  "a cooldown follows a renewal that fails, while the cached token is used": [
-    [0, "token 1", 1],
-    plays(Fault.body("{}", forever)),
-    ...cached([381, 2], [381.5, 2], [382.2, 3], [384.3, 4], [388.4, 5], [394, 5])
-  ],
-  "a renewal that brings the same token is not repeated until less of it is left": [
-    [0, "token 1", 1],
-    repeatsToken,
-    ...cached([385, 2], [386.5, 2], [399, 2])
-  ]
-}
-
-/** The run at a second of the wall clock. */
+/** Runs of `token` at seconds of the wall clock. Tokens are valid for 400 seconds. They are renewed in the last 20. */
 const timed = Effect.gen(function*() {
   const { emulator, user } = yield* startedWith({ tokenLife: "400 seconds" })
   const start = Date.now()
+  /** Returns which token a run prints, or its exit code, and the number of token requests so far. */
   const at = (second: number, ...flags: ReadonlyArray<string>) =>
-    frozenAt(start + second * 1000)(run(user, ["token", ...flags], { shows: true }))
-  return { at, emulator, user }
+    Effect.gen(function*() {
+      const running = run(user, ["token", ...flags], { shows: true })
+      const { code, stdout } = yield* frozenAt(start + second * 1000)(running)
+      const values = (yield* emulator.tokens).map(({ value }) => `${Redacted.value(value)}\n`)
+      const outcome = code === 0 ? `token ${values.indexOf(stdout) + 1}` : `code ${String(code)}`
+      return { outcome, requests: yield* tokenRequests(emulator) }
+    })
+  return { at, emulator }
 })
 
-describe("runs at different times", () => {
-  test.live.each(Object.entries(timelines))("%s", function*([, steps]) {
-    const { at, emulator } = yield* timed
-    for (const step of steps) {
-      if (typeof step === "function") yield* step(emulator)
-      else {
-        const [second, outcome, requests, flag] = step
-        const { code, stdout } = yield* at(second, ...flag === undefined ? [] : [flag])
-        const index = (yield* emulator.tokens).findIndex(({ value }) => `${Redacted.value(value)}\n` === stdout)
-        const found = code === 0 ? `token ${index + 1}` : `code ${String(code)}`
-        deepStrictEqual([second, found, yield* tokenRequests(emulator)], [second, outcome, requests])
-      }
-    }
+describe("the cached token", () => {
+  test.live("is used until little of its lifetime is left, and is then replaced", function*() {
+    const { at } = yield* timed
+    deepStrictEqual(yield* at(0), { outcome: "token 1", requests: 1 })
+    deepStrictEqual(yield* at(350), { outcome: "token 1", requests: 1 })
+    deepStrictEqual(yield* at(385), { outcome: "token 2", requests: 2 })
   })
 
-  /** The file of a cooldown, which is the only one. */
-  const remembered = (fault: Fault.Fault) =>
-    Effect.gen(function*() {
-      const { at, emulator, user } = yield* timed
-      yield* emulator.fail(fault)
-      yield* at(0)
-      const [path = assert.fail("nothing is remembered"), ...others] = filesOf(user)
-      deepStrictEqual(others, [])
-      return { at, emulator, path, text: readFileSync(path, "utf8") }
-    })
+  test.live("is used after half of its remaining lifetime if the endpoint is silent", function*() {
+    const { at, emulator } = yield* timed
+    yield* at(0)
+    yield* emulator.fail(Fault.hang(forever))
+    deepStrictEqual(yield* at(397), { outcome: "token 1", requests: 2 })
+  })
 
-  test.live("a cooldown lasts at most an hour if a clock that jumped left a later end", function*() {
-    const { at, emulator, path, text } = yield* remembered(retryAfter(900))
-    const later1000Years = text.replace(/20(?=\d\d-\d\d-\d\dT)/g, "30")
-    assert.notStrictEqual(later1000Years, text)
-    writeFileSync(path, later1000Years.replace(/"until":\d+/, "\"until\":9e15"))
-    yield* at(3590)
-    assert.strictEqual(yield* tokenRequests(emulator), 1)
-    yield* at(3610)
+  test.live("is used until it expires if there is no other, and each run asks for one", function*() {
+    const { at, emulator } = yield* timed
+    yield* at(0)
+    yield* emulator.fail(Fault.status(403, forever))
+    deepStrictEqual(yield* at(385), { outcome: "token 1", requests: 2 })
+    deepStrictEqual(yield* at(390), { outcome: "token 1", requests: 3 })
+    deepStrictEqual(yield* at(401), { outcome: "code 4", requests: 4 })
+  })
+
+  test.live("is not used by a forced refresh that fails, and stays for the next run", function*() {
+    const { at, emulator } = yield* timed
+    yield* at(0)
+    yield* emulator.fail(Fault.status(403))
+    deepStrictEqual(yield* at(1, "--force-refresh"), { outcome: "code 4", requests: 2 })
+    deepStrictEqual(yield* at(2), { outcome: "token 1", requests: 2 })
+  })
+
+  test.live("is stored again if a renewal brings it again, so that the next runs do not ask", function*() {
+    const { at, emulator } = yield* timed
+    yield* at(0)
+    const access_token = yield* lastToken(emulator)
+    yield* emulator.fail(Fault.fields({ access_token, expires_in: 15 }, forever))
+    deepStrictEqual(yield* at(385), { outcome: "token 1", requests: 2 })
+    deepStrictEqual(yield* at(399), { outcome: "token 1", requests: 2 })
+  })
+})
+
+describe("a failed token request", () => {
+  test.live("leaves no file and no pause: the next run sends a request at once", function*() {
+    const { emulator, user } = yield* startedWith({}, Fault.status(429, retryAfter))
+    yield* refuses(user, "token", 5, /429/)
+    deepStrictEqual(filesOf(user), [])
+    yield* prints(user, "token")
+    assert.isNotEmpty(filesOf(user))
     assert.strictEqual(yield* tokenRequests(emulator), 2)
   })
 
-  test.live("a cooldown is ignored if its file was damaged or holds other values", function*() {
-    const { at, emulator, path, text } = yield* remembered(Fault.status(401, forever))
-    const content = JSON.parse(text) as { readonly value: string }
-    const holding = (value: string) => JSON.stringify({ ...content, value })
-    /** The number of token requests of a run that finds this file. */
-    const requestsWith = (text: string) =>
-      Effect.gen(function*() {
-        writeFileSync(path, text)
-        yield* emulator.clearRequests
-        yield* at(0.5)
-        return [text, yield* tokenRequests(emulator)]
-      })
-    deepStrictEqual(yield* requestsWith(holding(content.value)), [text, 0])
-    const pause = parsed(content.value)
-    const values = ["", "no JSON", "[]", "{}", "null"]
-    const numbers = [-1, -1e300, 8e15, 1e300, null, "1"].flatMap((odd) => [{ from: odd }, { pause: odd }])
-    const pauses = [...numbers, { pause: 0 }, { error: {} }, { error: "no error" }, { error: { _tag: "Fault" } }]
-    const odd = [...values, ...pauses.map((other) => JSON.stringify({ ...pause, ...other }))].map(holding)
-    for (const text of [...values, ...odd]) deepStrictEqual(yield* requestsWith(text), [text, 1])
-  })
-
-  test("a cooldown is ignored if the store does not respond", function*() {
-    yield* TestClock.setTime(Date.now())
-    const emulator = yield* Emulator.make()
-    const client = yield* ClientCredentials.make(Emulator.demoClient)
-    const credentials = Effect.succeed(client)
-    const hangs = () => Effect.uninterruptible(Effect.never)
-    const store = { get: hangs, put: hangs, remove: hangs, lease: hangs }
-    const used = { client, credentials, store, explain: fromLibrary({}) }
-    const settings = { ...used, authUrl: emulator.url } as unknown as Settings
-    const running = yield* Effect.fork(Effect.scoped(
-      Effect.flatMap(make(settings, { "force-refresh": false, "no-cache": false }), ({ provider }) => provider.get)
-    ))
-    while (Option.isNone(yield* Fiber.poll(running))) {
-      yield* settled
-      // Only an operation of the store waits for 5 seconds. The token request takes real time.
-      const left = (yield* nextWakeUp) - (yield* TestClock.currentTimeMillis)
-      if (left <= 5000) yield* TestClock.adjust(left)
-    }
-    assert.strictEqual(Redacted.value((yield* Fiber.join(running)).value), yield* lastToken(emulator))
-  })
-
-  test.live("each run during a cooldown names its end, until another secret, client or flag needs a request", function*() {
-    const { emulator, user } = yield* startedWith({}, retryAfter(900))
-    const momentIn = (stderr: string) => Date.parse(/Retry after (.*Z)/.exec(stderr)?.[1] ?? "")
-    const first = yield* refuses(user, "token", 5, /^store-api: The token endpoint .*429.* Retry after \d{4}-.*Z\.\n$/)
-    const sentence = /^store-api: The last token request failed. The next one is sent after \d{4}-.*Z, .*\n.*429/
-    for (const line of ["token", "call /orders", "token"]) {
-      const later = yield* refuses(user, line, 5, sentence)
-      // The moment is the end of the Retry-After, whichever run names it.
-      assert.approximately(momentIn(later), momentIn(first), 1500)
-    }
+  test.live("names the time of the next attempt, on a terminal as a time from now", function*() {
+    const { user } = yield* startedWith({}, Fault.status(429, { ...retryAfter, ...forever }))
+    const sentence = /^store-api: The token endpoint .*429.* Retry after \d{4}-.*Z\.\n$/
+    yield* refuses(user, "token", 5, sentence)
     const { screen } = yield* onTerminal(user, ["token"], { columns: 300 })
-    assert.match(screen, /The next one is sent in 1[45] min \d+ s, or [^]* Retry in 1[45] min \d+ s\./)
-    const soon = yield* frozenAt(momentIn(first) - 500)(onTerminal(user, ["token"], { columns: 300 }))
-    assert.match(soon.screen, /The next one is sent in 1 s, or [^]* Retry in 1 s\./)
-    assert.strictEqual(yield* tokenRequests(emulator), 1)
-    const others = [withEnv(user, wrongSecret), withEnv(user, { STORE_API_CLIENT_ID: "another" })]
-    for (const other of others) yield* refuses(other, "token", 5, /^store-api: The token endpoint/)
-    yield* refuses(user, "token --no-cache", 5, /^store-api: The token endpoint/)
-    assert.strictEqual(yield* tokenRequests(emulator), 4)
-  })
-
-  test.live.each(["token --force-refresh", "check"])("%s sends a request; success ends the cooldown", function*(line) {
-    const { emulator, user } = yield* startedWith({}, retryAfter(900))
-    yield* refuses(user, "token", 5, /429/)
-    yield* emulator.clearFaults
-    yield* prints(user, line)
-    yield* run(user, ["logout"])
-    yield* prints(user, "token")
-    assert.strictEqual(yield* tokenRequests(emulator), 3)
+    assert.match(screen, / Retry in 1[45] min \d+ s\.(\u001b\[0m)?\r\n$/)
   })
 })

@@ -4,19 +4,17 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { type HttpClientError, isHttpClientError } from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as HttpMethod from "@effect/platform/HttpMethod"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
-import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Ref from "effect/Ref"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { search } from "jmespath"
-import { isSafeNumber, LosslessNumber, parse, stringify } from "lossless-json"
 import { configuration, type Fault, httpError, noResponse, status, systemCode, unwritable, usage } from "../Fault.js"
 import { type call, timeOf, type Values } from "../flags.js"
 import { Host } from "../Host.js"
@@ -30,7 +28,6 @@ export const run = (given: Given, path: string) =>
   Effect.gen(function*() {
     const request = yield* requestOf(given, path)
     const duration = given.timeout === undefined ? Duration.infinity : yield* timeOf("--timeout", given.timeout)
-    yield* checkQuery(given)
     const settings = yield* read(given, "required")
     yield* Effect.timeoutFail(Effect.scoped(execute(given, settings, request)), {
       duration,
@@ -40,9 +37,13 @@ export const run = (given: Given, path: string) =>
 
 const execute = (given: Given, settings: Settings, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
-    const { http, provider, rejections } = yield* makeProvider(settings, given)
+    const { http, provider } = yield* makeProvider(settings, given)
+    const rejections = yield* Ref.make(0)
     const client = yield* AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl ?? "" }).pipe(
-      Effect.provideService(AccessTokenProvider, provider),
+      Effect.provideService(AccessTokenProvider, {
+        ...provider,
+        invalidate: (token) => Effect.zipRight(Ref.update(rejections, (count) => count + 1), provider.invalidate(token))
+      }),
       Effect.updateService(
         HttpClient.HttpClient,
         HttpClient.transform((send, request) => output.whileWaiting(nameOf(request), send))
@@ -53,7 +54,9 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     const isTerminal = (yield* Host).process.stdout.isTTY === true
     if (given.include) yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
     const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
-    const why = response.status === 401 && !hasOwn ? whyRejected(rejections, settings) : ""
+    const why = response.status === 401 && !hasOwn
+      ? whyRejected(yield* Ref.get(rejections), settings)
+      : ""
     // 304 answers a condition of the caller's own header.
     const isError = response.status >= 300 && response.status !== 304
     const target = originOf(response.headers["location"], settings.apiUrl)
@@ -61,9 +64,8 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
       ? `.${why}`
       : ` to ${target}. ${redirectRemedy(settings, response)}`
     const problem = `HTTP ${statusLine(response)}${end}`
-    const shown = isError ? response : yield* selected(response, given)
     const file = given.output ?? "-"
-    const written = file === "-" ? printBody(shown, isTerminal) : saveBody(shown, file)
+    const written = file === "-" ? printBody(response, isTerminal) : saveBody(response, file)
     yield* Effect.tapError(written, () => isError ? output.problem(problem) : Effect.void)
     if (isError) return yield* (given.fail ? status : httpError)(problem)
   }).pipe(Effect.mapError((error) => {
@@ -117,19 +119,14 @@ const withBody = ({ data, ...given }: Given, request: HttpClientRequest.HttpClie
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
   `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()
 
-/** Explains a final 401 by the rejections of this run, of which there are at most two. */
-const whyRejected = (rejections: ReadonlyArray<number | undefined>, { nameOf }: Settings): string => {
-  const [keptUntil] = rejections
-  if (keptUntil !== undefined) {
-    const after = DateTime.formatIso(DateTime.unsafeMake(keptUntil))
-    return ` The token was not replaced, because too many were rejected before. Another is acquired after ${after}.`
-  }
+/** Explains a final 401 by the number of tokens that were rejected in this run, of which there are at most two. */
+const whyRejected = (rejections: number, { nameOf }: Settings): string => {
   const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
   return [
     " The API says that another token would not help, because the client may not do this.",
     " A body from standard input can be sent only once, so the next run acquires another token.",
     ` A new token was rejected too: check that ${addresses} belong to the same environment.`
-  ][rejections.length] ?? ""
+  ][rejections] ?? ""
 }
 
 const head = (response: HttpClientResponse.HttpClientResponse): string => {
@@ -144,7 +141,7 @@ const printBody = (response: HttpClientResponse.HttpClientResponse, isTerminal: 
   const isJson = /^application\/(?:[\w.-]+\+)?json\b/i.test(contentType)
   const text = Stream.decodeText(response.stream, encodingOf(contentType))
   let last = "\n"
-  return Stream.runForEach(isJson ? Stream.map(Stream.fromEffect(Stream.mkString(text)), indented) : text, (part) => {
+  return Stream.runForEach(isJson ? Stream.map(Stream.fromEffect(Stream.mkString(text)), indent) : text, (part) => {
     if (!isJson && /[\0\ufffd]/.test(part)) return notText
     last = part.at(-1) ?? last
     return output.write("stdout", output.visible(part))
@@ -161,31 +158,6 @@ const encodingOf = (contentType: string): string => {
   return Either.getOrElse(Either.try(() => new TextDecoder(charset).encoding), () => "utf-8")
 }
 
-/** An expression that no body fits is found before the request, which may change something. */
-const checkQuery = ({ query = "@" }: Given) =>
-  Effect.catchAll(Effect.try(() => void search(null, query)), ({ error }) =>
-    // Only an argument of another type depends on the body.
-    error instanceof Error && !error.message.startsWith("TypeError")
-      ? usage("--query must be a JMESPath expression, such as items[0].id.")
-      : Effect.void)
-
-/** The part of the body that `--query` selects: text as it is, and any other value as JSON. */
-const selected = (response: HttpClientResponse.HttpClientResponse, { query }: Given) =>
-  Effect.gen(function*() {
-    if (query === undefined) return response
-    const body = yield* response.text
-    const part = yield* Effect.try({
-      try: (): unknown => search(parse(body, undefined, numberOf), query),
-      catch: () => unwritable("The body is not JSON, or not of the types that --query needs.")
-    })
-    const [type, text] = typeof part === "string" ? ["text/plain", part] : ["application/json", stringify(part)]
-    const web = new Response(`${text}\n`, { headers: { "content-type": type } })
-    return HttpClientResponse.fromWeb(response.request, web)
-  })
-
-/** A number that would be rounded keeps its text. */
-const numberOf = (text: string) => isSafeNumber(text) ? Number(text) : new LosslessNumber(text)
-
 const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
@@ -194,9 +166,22 @@ const saveBody = (response: HttpClientResponse.HttpClientResponse, file: string)
     yield* Stream.run(response.stream, sink)
   })
 
-/** Indents JSON without a change of its numbers, which `JSON.stringify` would round. Leaves any other text alone. */
-const indented = (text: string): string =>
-  Either.getOrElse(Either.try(() => stringify(parse(text), undefined, 2) ?? text), () => text.trimEnd())
+/**
+ * Indents JSON if that changes only white space and escapes. Otherwise, as with a number that JavaScript would round or
+ * a name that occurs twice, returns the text as it came.
+ */
+const indent = (text: string): string =>
+  Either.getOrElse(
+    Either.try(() => {
+      const value: unknown = JSON.parse(text)
+      return JSON.stringify(value) === compactJson(text) ? JSON.stringify(value, undefined, 2) : text
+    }),
+    () => text
+  )
+
+/** Removes white space between tokens, and writes strings with the escapes of `JSON.stringify`. */
+const compactJson = (text: string): string =>
+  text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|\s+/g, (part) => part.startsWith("\"") ? JSON.stringify(JSON.parse(part)) : "")
 
 const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
   const code = systemCode(error.cause)

@@ -10,7 +10,6 @@ import { Fault, noResponse } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
-import { endCooldown } from "../provider.js"
 import { read } from "../settings.js"
 import { checkedPath } from "./call.js"
 
@@ -46,7 +45,6 @@ const steps = (given: flags.Values<typeof flags.check>, path: string, report: Re
     const request = step(report, "token request", responses.requestToken(library))
     const clock = step(report, "clock", responses.compareClocks(library))
     yield* Effect.tapError(request, () => Effect.ignore(clock))
-    yield* endCooldown(settings)
     yield* clock
     if (path === "" || settings.apiUrl === undefined) return
     const api = connection.targetOf(new URL(settings.apiUrl), settings.nameOf("apiUrl"))

@@ -87,7 +87,6 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/cli/src/commands/emulator.ts": 1,
   "packages/cli/src/commands/profile.ts": 1,
   "packages/cli/src/commands/token.ts": 2,
-  "packages/cli/src/provider.ts": 1,
   "packages/core/src/AccessToken.ts": 1,
   "packages/core/src/internal/client/attempt.ts": 1,
   "packages/core/src/internal/credentials.ts": 1,

@@ -226,7 +226,7 @@ describe("AccessTokenError", () => {
   it("names the request that sends any character to a server that form-decodes", () => {
     const error = refused("InvalidClient", true)
     assert.match(error.message, / or %, unless TokenRequest\.clientSecretPost sends them\.$/)
-    assert.match(error.describe({ request: "--post" }), / or %, unless --post sends them\.$/)
+    assert.match(error.describe({ "endpoint.request": "--post" }), / or %, unless --post sends them\.$/)
   })
 
   it("explains form-decoding only for refused credentials that it changes", () => {

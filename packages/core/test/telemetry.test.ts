@@ -240,17 +240,6 @@ describe("the span of the HTTP client", () => {
     deepStrictEqual([names, queries], [["TokenEndpoint.request"], []])
   })
 
-  test("does not exist if the application disables it", function*() {
-    const disabled = Effect.locally(acquire(identity), HttpClient.currentTracerDisabledWhen, () => true)
-    deepStrictEqual((yield* spansOf(disabled)).names, ["TokenEndpoint.request"])
-  })
-
-  test("does not show a query that a client under the given one adds", function*() {
-    const adding = (client: HttpClient.HttpClient) => HttpClient.make((request) => client.execute(withQuery(request)))
-    const { names, queries } = yield* spansOf(acquire(identity, adding))
-    deepStrictEqual([names, queries], [["TokenEndpoint.request", "POST"], []])
-  })
-
   test("control: shows the query of another request", function*() {
     const client = FakeClient.make(FakeClient.token)
     const send = HttpClient.execute(withQuery(HttpClientRequest.post("https://auth.shop.example")))

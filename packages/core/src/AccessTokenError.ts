@@ -198,9 +198,9 @@ export class TokenRequestError
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 that comes from an API. Check `authUrl`, and what the client is allowed to do.
  *
- * `code` and `description` come from the response. They are dropped if they contain the secret or a token, as sent,
- * percent-encoded or in base64. In a description, the client id becomes `<client id>`, and control characters become
- * spaces.
+ * `code` and `description` come from the response. They are dropped if they contain the secret, a token, or another
+ * header or parameter of the request with at least 8 characters: as sent, escaped or in base64. A registered code is
+ * kept. In a description, the client id becomes `<client id>`, and control characters become spaces.
  *
  * @example
  * ```ts

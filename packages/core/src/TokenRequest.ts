@@ -54,7 +54,7 @@ export interface TokenRequest {
    * Fails if the request cannot carry the credentials. Runs when a layer is built with a client id and secret, and must
    * send nothing. Default: the credentials are checked only when `request` runs.
    */
-  readonly checkCredentials?: ((credentials: ClientCredentials) => Effect.Effect<void, CredentialsError>) | undefined
+  readonly checkCredentials?: ((credentials: ClientCredentials) => Effect.Effect<unknown, CredentialsError>) | undefined
 }
 
 /**

@@ -21,6 +21,7 @@ import * as manualRedirect from "../manualRedirect.js"
 import { monotonicMillis } from "../monotonicMillis.js"
 import { type Attempt, fromHttpClientError, refusal } from "./failure.js"
 import * as retryAfter from "./retryAfter.js"
+import { queryOf } from "./sentRequest.js"
 
 export interface Endpoint {
   readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
@@ -35,26 +36,17 @@ export interface Endpoint {
 /** All headers, because the span of the HTTP client records them, and a response header may repeat a secret. */
 const everyName = [/./]
 
-/** The span of the HTTP client records the query, which may contain a secret. */
-const hasQuery = (request: HttpClientRequest.HttpClientRequest): boolean =>
-  Option.exists(HttpClientRequest.toUrl(request), ({ search }) => search !== "")
-
 /**
  * The given client for token requests. Fails with `Redirect`, and returns any other response. Its span records no
- * header, and there is none for a request with a query.
+ * header. There is none for a request with a query, which it would record too.
  */
 export const clientOf = (given: HttpClient.HttpClient): Effect.Effect<Endpoint["client"]> =>
   Effect.map(manualRedirect.make, (withoutRedirects) =>
     HttpClient.transform(
       HttpClient.withTracerPropagation(HttpClient.withScope(given), false),
       (response, request) =>
-        withoutRedirects(hasQuery(request) ? Effect.withTracerEnabled(response, false) : response).pipe(
+        withoutRedirects(queryOf(request).length > 0 ? Effect.withTracerEnabled(response, false) : response).pipe(
           Effect.locally(Headers.currentRedactedNames, everyName),
-          // For a query that the given client adds.
-          Effect.locallyWith(
-            HttpClient.currentTracerDisabledWhen,
-            (isDisabled) => (sent) => hasQuery(sent) || isDisabled(sent)
-          ),
           Effect.catchAll(filteredResponse),
           // A client that follows redirects has sent the credentials elsewhere, and responds with another request.
           Effect.filterOrFail(

@@ -37,18 +37,17 @@ const withoutId = (text: string, clientId: string): string =>
  * twice: percent-encoded, for HTML or for JSON.
  */
 const containsAny = (text: string, secrets: ReadonlyArray<string>): boolean => {
-  const texts = [...readingsOf(text)].flatMap((reading) => [reading, bare(reading)])
+  const texts = unescaped(unescaped([text])).flatMap((text) => [text, bare(text)])
   return secrets.some((secret) =>
     [secret, bare(secret), bare(percentDecoded(secret)), ...base64(secret).map(bare)]
       .some((form) => form !== "" && texts.some((text) => text.includes(form)))
   )
 }
 
-/** The text, and what it says if it was escaped once or twice. Most texts have one reading. */
-const readingsOf = (text: string): ReadonlySet<string> => {
-  const once = new Set([text, percentDecoded(text), htmlDecoded(text), jsonDecoded(text)])
-  return new Set([...once].flatMap((text) => [text, percentDecoded(text), htmlDecoded(text), jsonDecoded(text)]))
-}
+/** The texts, and what they mean if they were escaped. For most texts, that is the same. */
+const unescaped = (texts: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set(texts.flatMap((text) => [text, percentDecoded(text), htmlDecoded(text), jsonDecoded(text)]))
+]
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'" }
 

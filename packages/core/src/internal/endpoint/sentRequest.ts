@@ -60,8 +60,8 @@ const basicOf = (header: string): string => {
   return Option.getOrElse(Either.getRight(Encoding.decodeBase64String(encoded)), () => "")
 }
 
-const queryOf = (request: HttpClientRequest.HttpClientRequest): ReadonlyArray<Field> =>
-  Option.match(HttpClientRequest.toUrl(request), { onNone: () => [], onSome: ({ searchParams }) => [...searchParams] })
+export const queryOf = (request: HttpClientRequest.HttpClientRequest): ReadonlyArray<Field> =>
+  Option.toArray(HttpClientRequest.toUrl(request)).flatMap(({ searchParams }) => [...searchParams])
 
 /** The fields of a body: of a form, or of JSON at any depth. */
 const fieldsOf = (body: HttpBody.HttpBody): ReadonlyArray<Field> => {

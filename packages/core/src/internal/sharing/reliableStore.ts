@@ -1,10 +1,10 @@
 import * as Cause from "effect/Cause"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
-import { type Service as Store, TokenStoreError } from "../../TokenStore.js"
+import { type Service as Store, type Stored, TokenStoreError } from "../../TokenStore.js"
 import { bounded } from "../bounded.js"
 
 type Operation = TokenStoreError["operation"]
@@ -53,12 +53,18 @@ export const make = (
 
 const works = { isOut: false }
 
+/** Fails if a store that is written in JavaScript returns something else. */
+const readRemaining = ({ entry, remaining }: Stored): Stored => ({
+  entry,
+  remaining: Duration.toMillis(remaining)
+})
+
 /** Passes each operation of a store, and of its leases, through a function. */
 const withEach = (
   store: Store,
   through: <A>(operation: Operation, run: Run<A>) => ReturnType<Run<A>>
 ): Store => ({
-  get: (key) => through("get", () => store.get(key)),
+  get: (key) => through("get", () => Effect.map(store.get(key), Option.map(readRemaining))),
   put: (key, entry, life) => through("put", () => store.put(key, entry, life)),
   remove: (key, entry) => through("remove", () => store.remove(key, entry)),
   lease: (key, duration) =>

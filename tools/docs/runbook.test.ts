@@ -90,7 +90,7 @@ describe(runbook, () => {
   it("has the steps of store-api check, and no other", () => {
     // The steps to a proxy, and to an API on another origin, have the same names with a prefix.
     const step = /\bstep\(report, ["`](\$\{prefix\})?(?:\$\{kind\})?([^"`]+)["`]/g
-    const steps = [...sourceOf("packages/cli/src/commands/check.ts").matchAll(step)]
+    const steps = [...sourceOf("packages/cli/src/commands/check/check.ts").matchAll(step)]
       .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
     assert.lengthOf(steps, 10)
     assert.sameMembers(rows(sectionOf(runbook, "Find the cause")).map(([name]) => codes(name)[0]), steps)

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { ClientCredentials } from "@store-api/core"
-import { Emulator, Fault } from "@store-api/emulator"
+import { Emulator, type EmulatorError, Fault } from "@store-api/emulator"
 import { nextWakeUp } from "@store-api/testing/effectLine"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { settled } from "@store-api/testing/sharing"
@@ -158,7 +158,7 @@ describe("store-api status and logout", () => {
 /** A run at this second: it prints the n-th token, or fails with the code; and all token requests so far. */
 type Run = readonly [second: number, outcome: `token ${number}` | `code ${number}`, requests: number, flag?: string]
 
-type Step = Run | ((emulator: Emulator.Service) => Effect.Effect<unknown>)
+type Step = Run | ((emulator: Emulator.Service) => Effect.Effect<unknown, EmulatorError.EmulatorError>)
 
 const plays = (script: Fault.Script): Step => ({ fail }) => fail(script)
 

@@ -46,7 +46,7 @@ export const start = (given: Given) =>
       }),
       Effect.catchTag("EmulatorError", explain)
     )
-    yield* Effect.forEach(scenarios, (name) => emulator.fail(name))
+    yield* Effect.mapError(Effect.forEach(scenarios, (name) => emulator.fail(name)), explain)
     yield* save(emulator.tokens)
     const exported = variablesOf(emulator.url, client, yield* Effect.forEach(Option.toArray(emulator.ca), caFile))
     if (given.dotenv !== undefined) yield* writeDotenv(given.dotenv, exported)

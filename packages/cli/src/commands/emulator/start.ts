@@ -49,7 +49,7 @@ export const start = (given: Given) =>
       }),
       Effect.catchTag("EmulatorError", explain)
     )
-    yield* Effect.forEach(scenarios, (name) => emulator.fail(name))
+    yield* Effect.mapError(Effect.forEach(scenarios, (name) => emulator.fail(name)), explain)
     yield* save(emulator.tokens)
     const exported = variablesOf(
       emulator.url,

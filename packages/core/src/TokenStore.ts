@@ -56,7 +56,9 @@ export interface Service {
  * @category models
  */
 export interface Stored {
+  /** The text, as it was put. */
   readonly entry: string
+  /** Its remaining lifetime when it was read. Zero or less counts as none. */
   readonly remaining: Duration.DurationInput
 }
 

@@ -224,16 +224,18 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
   Effect.flatMap(readPurpose, (purpose) =>
     seals.make(purpose).pipe(
       Effect.map((sealing) => ({ sealing, maxLifetime: purpose.maxLifetime })),
-      Effect.catchAllCause(() => warnOfUnshared("Web Crypto could not derive a key; this access token is not shared"))
+      Effect.catchAllCause(() =>
+        unsealed(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
+      )
     )).pipe(
       bounded(
         purposeTimeout,
-        warnOfUnshared("The client credentials were not read in time; this access token is not shared")
+        unsealed(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
       ),
       Effect.catchAllCause(() => Effect.succeed(undefined))
     )
 
-const warnOfUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
+const unsealed = Effect.as(undefined)
 
 /**
  * Passes the wrapped source to an acquisition, which runs in its own fiber. Once a token has arrived, the caller waits

@@ -21,7 +21,7 @@ const failures: ReadonlyArray<AccessTokenError.AccessTokenError> = [
     new TokenExpiredError({ reason, expiredAt: at, checkedAt: at })
   ),
   ...TokenRequestError.fields.reason.literals.map((reason) => new TokenRequestError({ reason, attempts: 1 })),
-  ...TokenRefusedError.fields.reason.literals.map((reason) => new TokenRefusedError({ reason, status: 400 })),
+  ...TokenRefusedError.fields.reason.literals.map((reason) => new TokenRefusedError({ reason, httpStatus: 400 })),
   new CredentialsError({ field: "clientId", reason: "is empty" }),
   new TokenResponseError({ problems: [] })
 ]
@@ -44,7 +44,7 @@ const hasCurl = spawnSync("curl", ["--version"]).status === 0
 
 describe(runbook, () => {
   it("has a section for every reason of every error, which says whether it is transient", () => {
-    assert.strictEqual(acquiring.size, 16)
+    assert.strictEqual(acquiring.size, 17)
     for (const [name, error] of acquiring) {
       assert.match(textOf.get(name) ?? "", new RegExp(`^- \\*\\*Transient:\\*\\* ${transient(error)}\\b`, "m"), name)
     }
@@ -90,7 +90,7 @@ describe(runbook, () => {
   it("has the steps of store-api check, and no other", () => {
     // The steps to a proxy, and to an API on another origin, have the same names with a prefix.
     const step = /\bstep\(report, ["`](\$\{prefix\})?(?:\$\{kind\})?([^"`]+)["`]/g
-    const steps = [...sourceOf("packages/cli/src/commands/check.ts").matchAll(step)]
+    const steps = [...sourceOf("packages/cli/src/commands/check/check.ts").matchAll(step)]
       .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
     assert.lengthOf(steps, 10)
     assert.sameMembers(rows(sectionOf(runbook, "Find the cause")).map(([name]) => codes(name)[0]), steps)
@@ -146,7 +146,7 @@ describe(errorsPage, () => {
     const page = read(errorsPage).replace(/\s+/g, " ")
     const [, text] = /These never have one: ([^.]+)\./.exec(page) ?? []
     const without = [...acquiring]
-      .filter(([, error]) => Option.isNone(AccessTokenError.withRetryAt(error, Option.some(at)).retryAt))
+      .filter(([, error]) => AccessTokenError.withRetryAt(error, Option.some(at)).retryAt === undefined)
       .map(([name]) => name.replace(/^.*, /, ""))
     assert.sameMembers([...codes(text)], without)
   })

@@ -1,5 +1,5 @@
 /** Starts the command `store-api-emulator`, which is `store-api emulator` in its own package. */
-import { emulatorCommands } from "./emulatorCommands.js"
+import { emulatorCommands } from "./commands/emulator/command.js"
 import { runMain } from "./runMain.js"
 
 runMain(emulatorCommands, "emulator")

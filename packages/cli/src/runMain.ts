@@ -32,19 +32,25 @@ const grace = "2 seconds"
 
 /** Runs a command line that begins with these words. */
 export const runMain = (commands: Commands, ...first: ReadonlyArray<string>): void => {
-  const program = Effect.flatMap(Effect.forkDaemon(main(commands, [...first, ...process.argv.slice(2)])), (fiber) => {
-    const stop = Effect.timeoutOption(Effect.interruptible(Fiber.interrupt(fiber)), grace)
-    return Effect.onInterrupt(Fiber.join(fiber), () => stop)
-  })
+  const program = Effect.flatMap(
+    Effect.forkDaemon(main(commands, [...first, ...process.argv.slice(2)])),
+    (fiber) => {
+      const stop = Effect.timeoutOption(Effect.interruptible(Fiber.interrupt(fiber)), grace)
+      return Effect.onInterrupt(Fiber.join(fiber), () => stop)
+    }
+  )
   NodeRuntime.runMain(program, {
     disableErrorReporting: true,
     disablePrettyLogger: true,
     teardown: (exit: Exit.Exit<unknown, unknown>) => {
       if (Exit.isSuccess(exit)) process.exit(Number(exit.value))
       if (Cause.isInterruptedOnly(exit.cause)) process.exit(interrupted)
-      process.stderr.write(`store-api failed unexpectedly: ${String(Cause.squash(exit.cause))}\n`, () => {
-        process.exit(exitCodes.unexpected.code)
-      })
+      process.stderr.write(
+        `store-api failed unexpectedly: ${String(Cause.squash(exit.cause))}\n`,
+        () => {
+          process.exit(exitCodes.unexpected.code)
+        }
+      )
     }
   })
 }

@@ -158,7 +158,8 @@ export interface Options {
     readonly base?: Duration.DurationInput | undefined
     /**
      * The longest cooldown. Default 60 seconds, at least 100 milliseconds, at most 1 hour. While no valid token is
-     * cached it is 5 seconds, unless `base` is longer, the endpoint refused the credentials, or it limits the rate.
+     * cached it is 5 seconds, unless `base` is longer, the endpoint or a proxy refused the credentials, or the endpoint
+     * limits the rate.
      */
     readonly max?: Duration.DurationInput | undefined
   } | undefined

@@ -22,7 +22,7 @@ import * as attempt from "./internal/client/attempt.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
-import { checkBoolean, checkFunction, checkRecord, unusable } from "./internal/options.js"
+import { checkKinds, unusable } from "./internal/options.js"
 
 /**
  * The trusted origins, the header, and what to do after a 401. Only `apiUrl` is required.
@@ -164,8 +164,7 @@ export const withAccessToken: {
   <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options): Authorized<E, R>
 } = dual(2, <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
   Effect.gen(function*() {
-    yield* checkRecord("client", options)
-    yield* checkBoolean("client.retryUnauthorized", options.retryUnauthorized)
+    yield* checkKinds("client", options, { header: "object", retryUnauthorized: "boolean", trustedOrigins: "list" })
     const header = yield* headerName(options)
     const trusted = yield* trustedOrigins.make(options)
     const provider = yield* AccessTokenProvider
@@ -317,9 +316,8 @@ const plainError = (
 
 const headerName = ({ header = { name: "authorization" } }: Options): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
-    yield* checkRecord("client.header", header)
-    const { format, name } = header
-    yield* checkFunction("client.header.format", format)
+    yield* checkKinds("client.header", header, { format: "function" })
+    const { name } = header
     if (typeof name === "string" && /^[!#$%&'*+\-.^`|~\w]+$/.test(name)) return name.toLowerCase()
     return yield* unusable("client.header.name", "is not the name of an HTTP header")
   })

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
-import { checked, variablesOf } from "./internal/credentials.js"
+import { checkBy, variablesOf } from "./internal/credentials.js"
 
 /**
  * An unchecked id and secret (the specification, "Token request").
@@ -58,9 +58,9 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  */
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
   Effect.map(
-    checked(options, [[/^$/, "is empty"]]),
+    checkBy([[/^$/, "is empty"]], options),
     // Only the type has the brand.
-    ({ clientId, clientSecret }) => Data.struct({ clientId, clientSecret }) as ClientCredentials
+    () => Data.struct({ clientId: options.clientId, clientSecret: options.clientSecret }) as ClientCredentials
   )
 
 /**
@@ -92,7 +92,7 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
   }).pipe(
     Effect.flatMap(make),
     Effect.tap((credentials) => Effect.sync(() => variablesOf.set(credentials, variables))),
-    Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
+    Effect.mapError((error) => new CredentialsError({ ...error, variable: variables[error.field] }))
   )
 }
 

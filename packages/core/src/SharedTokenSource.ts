@@ -4,9 +4,10 @@
  *
  * @since 1.0.0
  */
+import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
@@ -18,7 +19,7 @@ import type { AccessTokenError, ConfigurationError, CredentialsError } from "./A
 import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { checkList, checkRecord, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
+import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
@@ -153,7 +154,7 @@ export const make = (
   options: Options = {}
 ): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Effect.gen(function*() {
-    yield* checkRecord("shared", options)
+    yield* checkKinds("shared", options)
     const source = yield* TokenSource.TokenSource
     if (Option.isNone(source.purpose)) {
       return yield* unusable("TokenSource.purpose", "is missing: a source without a purpose cannot be shared")
@@ -161,7 +162,7 @@ export const make = (
     const readPurpose = source.purpose.value
     if (!Effect.isEffect(readPurpose)) return yield* unusable("TokenSource.purpose", "must be an Effect")
     const { leaseMillis, leeway, maxWait, storeTimeout } = yield* limitsOf(options)
-    const { acquisition, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
+    const { noteRecovery, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
     const knownEnd = yield* Ref.make(storedToken.unknownEnd)
 
     return {
@@ -180,7 +181,11 @@ export const make = (
           }
           const token = yield* storedToken.make(store, sealing, wanted, knownEnd)
           const lease = store.lease(sealing.key, leaseMillis)
-          return yield* acquisition(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait, storeTimeout }))
+          return yield* returnInTime(
+            acquire,
+            storeTimeout,
+            (acquire) => noteRecovery(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait }))
+          )
         })
     }
   })
@@ -230,17 +235,17 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
     const maxLife = yield* checkPurpose(purpose)
     const sealing = yield* Effect.catchAllCause(
       seals.make(purpose),
-      () => warnOfUnshared("Web Crypto could not derive a key; this access token is not shared")
+      () => asUnshared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
     )
     return sealing === undefined ? undefined : { maxLife, sealing }
   }).pipe(
     Effect.catchTag(
       "ConfigurationError",
-      ({ message }) => warnOfUnshared(`${message} This access token is not shared`)
+      ({ message }) => asUnshared(Effect.logWarning(`${message} This access token is not shared`))
     ),
     bounded(
       purposeTimeout,
-      warnOfUnshared("The client credentials were not read in time; this access token is not shared")
+      asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
     ),
     Effect.catchAllCause(() => Effect.succeed(undefined))
   )
@@ -248,14 +253,37 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
   Effect.gen(function*() {
-    yield* checkList("TokenSource.purpose.name", name)
+    yield* checkKinds("TokenSource.purpose", { name }, { name: "list" })
     if (!Redacted.isRedacted(secret)) {
       return yield* unusable("TokenSource.purpose.secret", "must be wrapped with Redacted.make")
     }
     return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
   })
 
-const warnOfUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
+const asUnshared = Effect.as(undefined)
+
+/**
+ * Passes the wrapped source to an acquisition, which runs in its own fiber. Once a token has arrived, the caller waits
+ * at most one time limit for the store. The acquisition goes on: it stores the token and releases the lease.
+ */
+const returnInTime = <E>(
+  acquire: Effect.Effect<AccessToken, E>,
+  storeTimeout: number,
+  run: (acquire: Effect.Effect<AccessToken, E>) => Effect.Effect<AccessToken, E>
+): Effect.Effect<AccessToken, E> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const result = yield* Deferred.make<AccessToken, E>()
+      // This fiber is a child of the one below, and ends with it.
+      const returnLater = (token: AccessToken) =>
+        Effect.fork(Effect.delay(Deferred.succeed(result, token), storeTimeout))
+      const acquisition = run(Effect.tap(acquire, returnLater)).pipe(Effect.intoDeferred(result))
+      const running = yield* Effect.forkDaemon(Effect.interruptible(acquisition))
+      return yield* restore(Deferred.await(result)).pipe(
+        Effect.onInterrupt(() => Fiber.interrupt(running))
+      )
+    })
+  )
 
 /** What an acquisition uses. Durations are in milliseconds. */
 interface Sharing {
@@ -265,7 +293,6 @@ interface Sharing {
   readonly lease: ReturnType<Store["lease"]>
   readonly leaseMillis: number
   readonly maxWait: number
-  readonly storeTimeout: number
 }
 
 /**
@@ -282,7 +309,8 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<AccessToken, AccessToken
       yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
       pause = Math.min(growth * pause, longestPause)
     }
-    return (yield* find(sharing)) ?? (yield* acquireWithoutLease(sharing))
+    // The process with the lease may be stuck, so this one acquires without the lease.
+    return (yield* find(sharing)) ?? (yield* acquireAndStore(sharing, Effect.succeed(true)))
   }).pipe(
     Effect.catchTag("TokenStoreError", () => sharing.acquire),
     Effect.catchAllCause((cause) =>
@@ -296,55 +324,40 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<AccessToken, AccessToken
 const find = ({ token }: Sharing) =>
   Effect.tap(token.find, (found) => found === undefined ? Effect.void : Metric.increment(storeHits))
 
-/** After `maxWait`, the process with the lease may be stuck. */
-const acquireWithoutLease = ({ acquire, token }: Sharing) =>
-  Effect.flatMap(instant.now, (startedAt) => Effect.tap(acquire, (acquired) => token.publish(acquired, startedAt)))
-
-/** A token from the store, or one that has just arrived from the wrapped source. */
-interface Outcome {
-  readonly token: AccessToken
-  readonly arrivedAt?: number | undefined
-}
-
 /**
  * Returns the token that another process stored before this one took the lease, or else a new one. Returns `undefined`
  * if another process has the lease.
  */
 const acquireWithLease = (sharing: Sharing) =>
   Effect.acquireUseRelease(
-    sharing.lease,
-    (lease): Effect.Effect<Outcome | undefined, AccessTokenError | TokenStoreError> =>
+    Effect.zip(instant.now, sharing.lease),
+    ([since, lease]) =>
       Effect.gen(function*() {
         if (Option.isNone(lease)) return undefined
-        const token = yield* find(sharing)
-        return token === undefined ? yield* acquireAndPublish(sharing, lease.value) : { token }
+        return (yield* find(sharing)) ?? (yield* acquireAndExtend(sharing, lease.value, since))
       }),
-    (lease, exit) =>
-      Effect.gen(function*() {
-        if (Option.isNone(lease)) return
-        const { release } = lease.value
-        const arrivedAt = Exit.isSuccess(exit) ? exit.value?.arrivedAt : undefined
-        if (arrivedAt === undefined) return yield* release
-        // The store delays a caller whose token has arrived by one time limit, in which it was also stored.
-        const left = arrivedAt + sharing.storeTimeout - (yield* monotonicMillis)
-        yield* bounded(Math.max(left, 0), Effect.void)(release)
-      }).pipe(Effect.ignore)
-  ).pipe(
-    Effect.map((outcome) => outcome?.token)
+    ([, lease]) => Option.isNone(lease) ? Effect.void : Effect.ignore(lease.value.release)
   )
 
-/** Acquires a token while it extends the lease, and stores it. */
-const acquireAndPublish = ({ acquire, leaseMillis, token }: Sharing, lease: Lease) =>
+/** Acquires a token while it extends the lease, and stores it if the lease is not lost. */
+const acquireAndExtend = (sharing: Sharing, lease: Lease, since: instant.Instant) =>
+  Effect.gen(function*() {
+    const { leaseMillis } = sharing
+    const heldSince = yield* Ref.make<instant.Instant | undefined>(since)
+    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis, heldSince)))
+    return yield* acquireAndStore(sharing, isHeld(lease, leaseMillis, heldSince))
+  }).pipe(Effect.scoped)
+
+const acquireAndStore = (
+  { acquire, token }: Sharing,
+  mayStore: Effect.Effect<boolean, TokenStoreError>
+) =>
   Effect.gen(function*() {
     const startedAt = yield* instant.now
-    const heldSince = yield* Ref.make<instant.Instant | undefined>(startedAt)
-    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis, heldSince)))
     const acquired = yield* acquire
-    const arrivedAt = yield* instant.now
-    // A process that was frozen may have lost the lease to another one, which has stored a newer token.
-    if (yield* isHeld(lease, leaseMillis, yield* Ref.get(heldSince))) yield* token.publish(acquired, startedAt)
-    return { token: acquired, arrivedAt: arrivedAt.monotonic }
-  }).pipe(Effect.scoped)
+    yield* token.store(acquired, startedAt, mayStore)
+    return acquired
+  })
 
 /** Extends a lease until this effect is interrupted or the lease is lost. Sets since when it is held. */
 const keepExtending = (
@@ -364,12 +377,20 @@ const keepExtending = (
     Effect.asVoid
   )
 
-/** Whether a lease is still held. Asks the store only if the duration has passed since the last extension. */
-const isHeld = (lease: Lease, millis: number, heldSince: instant.Instant | undefined): Effect.Effect<boolean> =>
-  Effect.flatMap(instant.now, (now) => {
-    if (heldSince === undefined) return Effect.succeed(false)
-    const isInDoubt = instant.elapsed(heldSince, now) >= millis
-    return isInDoubt ? Effect.orElseSucceed(lease.extend, () => false) : Effect.succeed(true)
+/**
+ * Whether a lease is still held. A process that was frozen may have lost it to another one. Asks the store only if the
+ * duration has passed since the last extension.
+ */
+const isHeld = (
+  lease: Lease,
+  millis: number,
+  heldSince: Ref.Ref<instant.Instant | undefined>
+): Effect.Effect<boolean, TokenStoreError> =>
+  Effect.gen(function*() {
+    const since = yield* Ref.get(heldSince)
+    if (since === undefined) return false
+    const isInDoubt = instant.elapsed(since, yield* instant.now) >= millis
+    return isInDoubt ? yield* lease.extend : true
   })
 
 const jittered = (millis: number): Effect.Effect<number> =>

@@ -20,10 +20,10 @@ import { endpointUrl } from "./internal/baseUrl.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import { problemOf } from "./internal/credentials.js"
-import { checkFunction, checkRecord, unusable } from "./internal/options.js"
+import { checkKinds, unusable } from "./internal/options.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
-import { specification, type TokenRequest } from "./TokenRequest.js"
+import { specification } from "./TokenRequest.js"
 import type * as TokenSource from "./TokenSource.js"
 import type { TokenStore } from "./TokenStore.js"
 
@@ -344,12 +344,12 @@ const whenUsable = <A, E, R>(
   layer: () => Layer.Layer<A, E, R>
 ): Layer.Layer<A, E | ConfigurationError, R> =>
   Layer.unwrapEffect(Effect.gen(function*() {
-    yield* checkRecord("options", options)
-    const { client = {}, endpoint = {}, shared = {}, transformClient } = options
-    yield* checkRecord("client", client)
-    yield* checkRecord("endpoint", endpoint)
-    yield* checkRecord("shared", shared)
-    yield* checkFunction("transformClient", transformClient)
+    yield* checkKinds("", options, {
+      client: "object",
+      endpoint: "object",
+      shared: "object",
+      transformClient: "function"
+    })
     return layer()
   }))
 
@@ -402,16 +402,7 @@ const credentialsOf = (options: Options) =>
     const problem = problemOf(options)
     if (problem !== undefined) return yield* unusable(problem.field, problem.reason)
     const credentials = ClientCredentials.make(options)
-    yield* sendable(credentials, options.endpoint?.request)
+    const { checkCredentials = () => Effect.void } = options.endpoint?.request ?? specification
+    yield* Effect.flatMap(credentials, checkCredentials)
     return credentials
   })
-
-/** Whether a request of the library can carry them. A request of another kind is made only when it is sent. */
-const sendable = (credentials: CredentialsOptions["credentials"], request: TokenRequest = specification) =>
-  Effect.flatMap(
-    credentials,
-    (credentials) =>
-      request.own === undefined || request.own.problem !== undefined
-        ? Effect.void
-        : Effect.asVoid(request.request(credentials))
-  )

@@ -15,7 +15,7 @@ import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
@@ -83,8 +83,10 @@ const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
  * empty or not a text.
  *
  * A file gets its name only when it is complete: a reader finds the old entry or the new one, and after a crash at most
- * one token is lost. A lease ends by the wall clock, even if its holder was killed. Each `put` also removes expired
+ * one token is lost. A lease ends after its duration, even if its holder was killed. Each `put` also removes expired
  * files of all keys.
+ *
+ * Time is that of the wall clock. If it is set back, the uptime of the machine counts until the machine restarts.
  *
  * Two processes that take over an expired lease at the same moment may both get it, which costs one token request.
  * Nothing is flushed to the disk: a loss of power may damage an entry, which then counts as missing.
@@ -133,7 +135,7 @@ export const make = (
           Effect.map(files.read(folder, entryOf(key)), (file) =>
             file?.value === undefined
               ? Option.none()
-              : Option.some({ entry: file.value, remaining: Duration.millis(file.remaining ?? 0) }))
+              : Option.some({ entry: file.value, remaining: file.remaining }))
         ),
       put: (key, value, life) =>
         operation("put", Effect.zipRight(create, files.replace(folder, entryOf(key), { value, life }))).pipe(

@@ -8,13 +8,13 @@ import { HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider } from "@store-api/core"
+import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/certificates"
 import { at, byName, call, collectGarbage, get, hanging, listen, onThisMachine } from "@store-api/testing/loopback"
 import { silent, startProxy, startStore, startTlsStore, until, withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Config, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
+import { Config, ConfigProvider, Duration, Effect, Either, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 
 onThisMachine()
 
@@ -305,6 +305,50 @@ describe("closing the scope", () => {
       assert.strictEqual(seen.open(), 1)
     }).pipe(Effect.provide(live))
     yield* until(() => server.open() === 0 && seen.open() === 0)
+  })
+})
+
+describe("a token request over an HTTP client whose scope is closed", () => {
+  /** The result of the first acquisition, and how often the server was asked. */
+  const acquired = (http: Layer.Layer<HttpClient.HttpClient, unknown>) =>
+    Effect.gen(function*() {
+      const server = yield* startStore
+      const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), http)
+      const outcome = yield* Effect.either(provider.get)
+      return { outcome, opened: server.opened() }
+    })
+
+  test.live.each([
+    ["NodeHttp", NodeHttp.layer()],
+    ["undici", NodeHttpClient.layerUndici]
+  ])("fails with Closed at once over %s, and is not sent", function*([, http]) {
+    const { opened, outcome } = yield* acquired(http)
+    assert(Either.isLeft(outcome) && outcome.left._tag === "TokenRequestError")
+    const { attempts, reason, retryAt } = outcome.left
+    deepStrictEqual([reason, attempts, retryAt], ["Closed", 1, undefined])
+    assert.include(outcome.left.message, "The layer of the HTTP client is closed")
+    assert.include(outcome.left.message, "keep its scope open")
+    assert.strictEqual(opened, 0)
+  })
+
+  test.live("succeeds over node:http, whose agent still connects", function*() {
+    const { opened, outcome } = yield* acquired(NodeHttpClient.layer)
+    assert.isTrue(Either.isRight(outcome))
+    assert.strictEqual(opened, 1)
+  })
+
+  test.live("fails with Closed when the scope closes while the request is in flight", function*() {
+    const server = yield* hanging
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(NodeHttp.layer(), scope)
+    const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), context)
+    const caller = yield* Effect.fork(Effect.flip(provider.get))
+    yield* until(() => server.open() === 1)
+    yield* Scope.close(scope, Exit.void)
+    const error = yield* Fiber.join(caller)
+    assert(error._tag === "TokenRequestError")
+    deepStrictEqual([error.reason, error.attempts], ["Closed", 1])
+    assert.strictEqual(server.opened(), 1)
   })
 })
 

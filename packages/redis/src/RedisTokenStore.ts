@@ -4,8 +4,7 @@
  * @since 1.0.0
  */
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
-import type { Service } from "@store-api/core/TokenStore"
-import { type Lease, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
+import { type Lease, type Service, type Stored, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Duration from "effect/Duration"
@@ -96,8 +95,10 @@ export interface Commands {
  */
 export const fromClient = (client: Commands, prefix?: string): Service => {
   const run: Run = (command) => Effect.tryPromise({ try: () => command(client), catch: reasonOf })
+  if (!("masters" in client)) return storeOf({ run }, prefix)
   // A cluster rejects commands while a replica takes over. A sentinel repeats them.
-  return storeOf("masters" in client ? (command) => connection.retrying(run(command)) : run, prefix)
+  const { lastFailure, retry } = connection.makeRetries()
+  return storeOf({ run: (command) => retry(run(command)), lastFailure }, prefix)
 }
 
 /**
@@ -175,12 +176,20 @@ export const layerConfig = (
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /**
- * Gets a value and its remaining lifetime. Another application may have stored a value of another type under this key,
- * which the next entry replaces.
+ * Returns the milliseconds that remain of a key, a space, and its value. Another application may have stored a value of
+ * another type under this key, which the next entry replaces.
  */
 const getWithLife = "local found = redis.pcall('GET', KEYS[1]) " +
-  "if type(found) == 'string' then return {found, redis.call('PTTL', KEYS[1])} end " +
+  "if type(found) == 'string' then return redis.call('PTTL', KEYS[1]) .. ' ' .. found end " +
   "if found and not string.find(found.err, 'WRONGTYPE') then return found end return false"
+
+/** Returns none if nothing remains, or if the key never expires (-1), because another application has set it. */
+const storedOf = (reply: unknown): Option.Option<Stored> => {
+  const [, millis, entry] = /^([1-9]\d*) ([^]*)$/.exec(String(reply)) ?? []
+  return millis === undefined || entry === undefined
+    ? Option.none()
+    : Option.some({ entry, remaining: Number(millis) })
+}
 
 /** Sets a key that does not exist. Succeeds again if it has this value: the response to the first attempt was lost. */
 const setIfAbsent = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) " +
@@ -196,7 +205,11 @@ const extendIfSame =
 /** Runs a command. Fails with the reason. */
 type Run = <A>(command: (client: Commands) => Promise<A>) => Effect.Effect<A, string>
 
-const storeOf = (run: Run, prefix = ""): Service => {
+interface Connected extends Pick<Service, "lastFailure"> {
+  readonly run: Run
+}
+
+const storeOf = ({ lastFailure, run }: Connected, prefix = ""): Service => {
   const command = <A>(
     operation: TokenStoreError["operation"],
     command: (client: Commands) => Promise<A>
@@ -213,12 +226,7 @@ const storeOf = (run: Run, prefix = ""): Service => {
     get: (key) =>
       Effect.map(
         command("get", (client) => client.eval(getWithLife, { keys: [prefix + key], arguments: [] })),
-        (reply) => {
-          const [entry, millis] = Array.isArray(reply) ? reply as ReadonlyArray<unknown> : []
-          return typeof entry === "string" && typeof millis === "number"
-            ? Option.some({ entry, remaining: Duration.millis(millis) })
-            : Option.none()
-        }
+        storedOf
       ),
     put: (key, entry, life) =>
       Effect.asVoid(command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
@@ -232,11 +240,12 @@ const storeOf = (run: Run, prefix = ""): Service => {
           extend: script("extend", extendIfSame, [name, owner, millis]),
           release: Effect.asVoid(script("release", removeIfSame, [name, owner]))
         }
-        return Effect.map(
-          script("lease", setIfAbsent, [name, owner, millis]),
-          (isSet) => isSet ? Option.some(lease) : Option.none()
+        return Effect.whenEffect(
+          Effect.succeed(lease),
+          script("lease", setIfAbsent, [name, owner, millis])
         )
-      })
+      }),
+    lastFailure
   })
 }
 

@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "../AccessTokenError.js"
@@ -37,13 +36,13 @@ const problemOfText = (text: unknown, rules: ReadonlyArray<Rule>): string | unde
   return Predicate.isString(text) ? rules.find(([pattern]) => pattern.test(text))?.[1] : "must be a text"
 }
 
-/** Returns the credentials if no rule forbids one of them. */
-export const checked = <A extends { readonly clientId: string; readonly clientSecret: Redacted.Redacted }>(
-  credentials: A,
-  rules: ReadonlyArray<Rule>
-): Effect.Effect<A, CredentialsError> => {
+/** Fails if a rule forbids one of the credentials. */
+export const checkBy = (
+  rules: ReadonlyArray<Rule>,
+  credentials: { readonly clientId: string; readonly clientSecret: Redacted.Redacted }
+): Effect.Effect<void, CredentialsError> => {
   const problem = problemOf(credentials, rules)
-  if (problem === undefined) return Effect.succeed(credentials)
+  if (problem === undefined) return Effect.void
   const { field, reason } = problem
-  return new CredentialsError({ field, reason, variable: Option.fromNullable(variablesOf.get(credentials)?.[field]) })
+  return new CredentialsError({ field, reason, variable: variablesOf.get(credentials)?.[field] })
 }

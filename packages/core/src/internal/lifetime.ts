@@ -9,15 +9,6 @@ export const maxLife = 60 * 60_000
 export const lifeOf = (expiresIn: number, longest: number): number =>
   Math.min(Math.max(Math.floor(expiresIn) * 1000, 0), longest)
 
-const day = 24 * maxLife
-
-/** The limit of the option `maxLifetime`. */
-export const year = 365 * day
-
-/** The default of the option `maxLifetime`. Some providers bill tokens, so those of others may last a day. */
-export const longestLife = (request: { readonly own?: { readonly maxLife?: number | undefined } }): number =>
-  request.own?.maxLife ?? day
-
 /** Whole milliseconds, as the wall clock counts. */
 export const wholeMillis = (duration: Duration.DurationInput): number =>
   Math.max(Math.ceil(Duration.toMillis(duration)), 0)

@@ -10,22 +10,33 @@ import { ConfigurationError } from "../AccessTokenError.js"
 
 export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
 
-/** Returns a check of options that may be missing. */
-const checkOf =
-  (isUsable: (value: unknown) => boolean, reason: string) =>
-  (option: string, value: unknown): Effect.Effect<void, ConfigurationError> =>
-    value === undefined || isUsable(value) ? Effect.void : unusable(option, reason)
+const kinds = {
+  boolean: "true or false",
+  function: "a function",
+  list: "a list",
+  object: "an object"
+}
 
-export const checkBoolean = checkOf(Predicate.isBoolean, "must be true or false")
+type Kinds = Readonly<Record<string, keyof typeof kinds>>
 
-export const checkFunction = checkOf(Predicate.isFunction, "must be a function")
+/** Checks the kind of a record of options, and of those of its fields that are given. */
+export const checkKinds = (
+  name: string,
+  options: unknown,
+  fields: Kinds = {}
+): Effect.Effect<void, ConfigurationError> => {
+  if (!isOfKind("object", options)) return mustBe("object", name)
+  for (const [field, kind] of Object.entries(fields)) {
+    const value: unknown = Reflect.get(options, field)
+    if (value !== undefined && !isOfKind(kind, value)) return mustBe(kind, name === "" ? field : `${name}.${field}`)
+  }
+  return Effect.void
+}
 
-/** A duration is an object too, which would be a record without any of the options. */
-export const checkRecord = (option: string, value: unknown): Effect.Effect<void, ConfigurationError> =>
-  Predicate.isRecord(value) && !Duration.isDuration(value) ? Effect.void : unusable(option, "must be an object")
+const isOfKind = (kind: keyof typeof kinds, value: unknown): value is object =>
+  kind === "list" ? Array.isArray(value) : typeof value === kind && value !== null
 
-export const checkList = (option: string, value: unknown): Effect.Effect<void, ConfigurationError> =>
-  Array.isArray(value) ? Effect.void : unusable(option, "must be a list")
+const mustBe = (kind: keyof typeof kinds, option: string) => unusable(option, `must be ${kinds[kind]}`)
 
 /** The limits of a duration, in milliseconds. */
 interface Range {

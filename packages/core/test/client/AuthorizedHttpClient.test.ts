@@ -457,7 +457,7 @@ describe("AuthorizedHttpClient", () => {
     test("fails with the error of the acquisition when no other token can be acquired, as the next request does", function*() {
       const failures = [
         new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }),
-        new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
+        new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
       ]
       for (const failure of failures) {
         for (const decorate of [undefined, HttpClient.filterStatusOk]) {

@@ -42,12 +42,6 @@ describe("TokenStore.layerMemory", () => {
     assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore\b/)
   })
 
-  test("FailedAttempt ignores the reasons of a store that is used directly", function*() {
-    const report = yield* TokenStore.FailedAttempt
-    report("ECONNREFUSED")
-    assert.strictEqual(TokenStore.FailedAttempt.key, "@store-api/core/TokenStore/FailedAttempt")
-  })
-
   test("TokenStoreError is caught by its tag, names the operation that failed and says what to do", function*() {
     const error = new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" })
     assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", Effect.succeed), error)
@@ -88,6 +82,15 @@ const puts =
     put: (key, entry, life) => put(key, ...change(entry, Duration.toMillis(life)))
   })
 
+/** Returns another remaining lifetime, in milliseconds. */
+const remains = (change: (millis: number) => number): Change => ({ get }) => ({
+  get: (key) =>
+    Effect.map(
+      get(key),
+      Option.map(({ entry, remaining }) => ({ entry, remaining: change(Duration.toMillis(remaining)) }))
+    )
+})
+
 /** Takes leases of another key or duration, in milliseconds. */
 const leases =
   (change: (key: string, life: number) => readonly [key: string, life: number]): Change => ({ lease }) => ({
@@ -100,6 +103,29 @@ const unreachable = Effect.fail(new TokenStore.TokenStoreError({ operation: "get
 const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, problem: string]> = [
   ["entries end early", puts((entry, life) => [entry, life / 2]), "keeps an entry for its", "instead of \"one\""],
   ["entries end late", puts((entry, life) => [entry, life * 600]), "removes an entry at the end", "even 3 seconds"],
+  ["what remains is in seconds", remains((millis) => millis / 1000), "returns the whole lifetime", "wrong by"],
+  ["what remains stays the same", remains(() => 60_000), "returns less of the lifetime", "wrong by"],
+  [
+    "a read extends an entry",
+    ({ get, put }) => ({
+      get: (key) =>
+        Effect.tap(
+          get(key),
+          (found) => Option.isSome(found) ? put(key, found.value.entry, "1 minute") : Effect.void
+        )
+    }),
+    "does not extend the lifetime",
+    "wrong by"
+  ],
+  [
+    "an entry keeps the lifetime of the one that it replaces",
+    ({ get, put }) => ({
+      put: (key, entry, life) =>
+        Effect.flatMap(get(key), (found) => put(key, entry, Option.getOrUndefined(found)?.remaining ?? life))
+    }),
+    "gives an entry that replaces another its own lifetime",
+    "wrong by"
+  ],
   ["a negative lifetime has no end", endless, "with a negative duration at once", "instead of none"],
   [
     "put replaces nothing",

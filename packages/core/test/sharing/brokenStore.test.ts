@@ -17,18 +17,14 @@ const faults: Readonly<Record<string, readonly [fault: Fault, reason: string]>> 
   fails: [error, "ECONNREFUSED"],
   hangs: [() => Effect.never, "no response in time"],
   "hangs and cannot be interrupted": [() => Effect.uninterruptible(Effect.never), "no response in time"],
-  "tries again until it is too late": [() =>
-    Effect.flatMap(TokenStore.FailedAttempt, (report) => {
-      report("ECONNREFUSED")
-      report("CERT_HAS_EXPIRED")
-      return Effect.never
-    }), "CERT_HAS_EXPIRED"],
   "fails with a defect": [() => Effect.dieMessage("invented defect"), "a defect"],
   "interrupts itself": [() => Effect.interrupt, "an interruption"],
   "throws": [() => {
     throw new Error("invented defect")
   }, "a defect"]
 }
+
+const failedReads = Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")
 
 const operations = ["get", "put", "remove", "lease", "extend", "release"] as const
 
@@ -74,6 +70,41 @@ describe("SharedTokenSource, when the store does not work", () => {
     })
   }
 
+  /** The reasons in the warnings when `get` hangs in a store with this last failure. */
+  const reasonsWith = (lastFailure: TokenStore.Service["lastFailure"]) =>
+    Effect.gen(function*() {
+      const { start, store } = yield* fleet()
+      const hanging = broken(store, (operation) => operation === "get" ? () => Effect.never : undefined)
+      const { get } = yield* start({ store: { ...hanging, lastFailure } })
+      const reasons: Array<unknown> = []
+      const logger = Logger.make(({ annotations }) => {
+        reasons.push(Object.fromEntries(annotations)["reason"])
+      })
+      yield* Effect.provide(timed(get()), Logger.replace(Logger.defaultLogger, logger))
+      return reasons
+    })
+
+  test("warns with the last failure of a store that tries again until it is too late", function*() {
+    deepStrictEqual(yield* reasonsWith(Effect.succeedSome("CERT_HAS_EXPIRED")), ["CERT_HAS_EXPIRED"])
+  })
+
+  test.each<[what: string, lastFailure: TokenStore.Service["lastFailure"]]>([
+    ["has no failed attempt", Effect.succeedNone],
+    ["does not try again", undefined]
+  ])("warns that there was no response from a store that %s", function*([, lastFailure]) {
+    deepStrictEqual(yield* reasonsWith(lastFailure), ["no response in time"])
+  })
+
+  test("takes an entry without what remains of it for a failure", function*() {
+    const { requests, start, store } = yield* fleet()
+    yield* (yield* start()).get()
+    // A store that is written in JavaScript.
+    const get = (key: string) => Effect.map(store.get(key), Option.map(({ entry }) => entry as never))
+    const { count } = yield* Metric.value(failedReads)
+    deepStrictEqual((yield* timed((yield* start({ store: { ...store, get } })).get()))[0], "token-2")
+    deepStrictEqual([yield* requests, (yield* Metric.value(failedReads)).count - count], [2, 1])
+  })
+
   test("limits an infinite storeTimeout to 30 s", function*() {
     const { start, store } = yield* fleet()
     const hanging = broken(store, (operation) => operation === "get" ? () => Effect.never : undefined)
@@ -116,10 +147,7 @@ describe("SharedTokenSource, when the store does not work", () => {
 
     const recovery = "INFO The token store works again {}"
 
-    const counted = Effect.map(
-      Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
-      ({ count }) => count
-    )
+    const counted = Effect.map(Metric.value(failedReads), ({ count }) => count)
 
     test("warn once per outage, and every failure is counted", function*() {
       const before = yield* counted

@@ -195,7 +195,7 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
     Effect.gen(function*() {
       const { puts, start } = yield* fleet()
       yield* slow("encrypt")
-      yield* (yield* start()).get()
+      yield* (yield* start({ lease: "1 minute" })).get()
       deepStrictEqual((yield* puts).map(([, , life]) => life), [hour - 10_000])
     }).pipe(Effect.scoped, Effect.withClock(virtual.clock)))
 })

@@ -5,7 +5,7 @@ import { type ConfigurationError, UntrustedOriginError } from "../../AccessToken
 import { baseUrl } from "../baseUrl.js"
 import * as httpErrors from "../httpErrors.js"
 import * as manualRedirect from "../manualRedirect.js"
-import { checkBoolean, checkList, unusable } from "../options.js"
+import { checkKinds, unusable } from "../options.js"
 
 /** The origins that may receive the token. */
 export interface TrustedOrigins {
@@ -21,9 +21,8 @@ export const make = (options: {
 }): Effect.Effect<TrustedOrigins, ConfigurationError> =>
   Effect.gen(function*() {
     const { allowInsecure, apiUrl, trustedOrigins = [] } = options
-    yield* checkBoolean("allowInsecure", allowInsecure)
+    yield* checkKinds("", options, { allowInsecure: "boolean" })
     const api = yield* baseUrl("apiUrl", apiUrl, allowInsecure)
-    yield* checkList("client.trustedOrigins", trustedOrigins)
     const others = yield* Effect.forEach(
       trustedOrigins,
       (origin) => baseUrl("client.trustedOrigins", origin, allowInsecure)

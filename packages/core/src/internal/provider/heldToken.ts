@@ -1,7 +1,6 @@
 /** A cached token, and its lifetime by both clocks. */
 import * as DateTime from "effect/DateTime"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenExpiredError } from "../../AccessTokenError.js"
 import { elapsed, type Instant, monotonicStart } from "../instant.js"
@@ -90,5 +89,5 @@ export const expiredError = (
     reason: lifetime.expiredReason(token, now.wall) === "ClockMovedBack" ? "ClockMovedBack" : reason,
     expiredAt: token.expiresAt,
     checkedAt: DateTime.unsafeMake(now.wall),
-    retryAt: Option.fromNullable(retryAt)
+    retryAt
   })

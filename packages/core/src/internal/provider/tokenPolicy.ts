@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { ConfigurationError } from "../../AccessTokenError.js"
 import * as backoff from "../backoff.js"
 import { leewayOf } from "../lifetime.js"
-import { checkRecord, durationOf } from "../options.js"
+import { checkKinds, durationOf } from "../options.js"
 import { longestAhead } from "../repeatedToken.js"
 
 /** The options of the provider in whole milliseconds, within their limits. */
@@ -28,9 +28,8 @@ export const make = (options: {
   } | undefined
 } = {}): Effect.Effect<TokenPolicy, ConfigurationError> =>
   Effect.gen(function*() {
-    yield* checkRecord("provider", options)
+    yield* checkKinds("provider", options, { cooldown: "object" })
     const { cooldown = {}, leeway = "30 seconds", refreshAhead = "5 minutes" } = options
-    yield* checkRecord("provider.cooldown", cooldown)
     const { base = "1 second", max = "60 seconds" } = cooldown
     const cooldownMax = yield* durationOf("provider.cooldown.max", max, cooldownRange)
     const cooldownBase = yield* durationOf("provider.cooldown.base", base, cooldownRange)

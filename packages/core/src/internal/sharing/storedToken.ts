@@ -7,7 +7,7 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Acquisition } from "../../TokenSource.js"
-import type { Service as Store } from "../../TokenStore.js"
+import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
 import * as instant from "../instant.js"
 import { leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
@@ -45,58 +45,73 @@ interface Found {
   readonly took: number
 }
 
-export interface StoredToken {
-  /** Returns the token in the store if it is usable. Removes it if it was rejected. */
-  readonly find: ReturnType<typeof findToken>
-  /** Stores a token of an acquisition that has started then. A failure or a defect does not fail the acquisition. */
-  readonly publish: (token: AccessToken, startedAt: instant.Instant) => Effect.Effect<void>
-  /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
-  readonly short: Effect.Effect<AccessToken | undefined>
-}
+export type StoredToken = Effect.Effect.Success<ReturnType<typeof make>>
 
 export const make = (
   store: Store,
-  sealing: Sealing,
+  { key, open, seal }: Sealing,
   wanted: Wanted,
   knownEnd: Ref.Ref<KnownEnd>
-): Effect.Effect<StoredToken> =>
-  Effect.map(Ref.make<Found | undefined>(undefined), (short) => ({
-    find: findToken(store, sealing, wanted, knownEnd, short),
-    publish: (token, startedAt) =>
-      Effect.asVoid(Effect.exit(storeToken(store, sealing, wanted, knownEnd, token, startedAt))),
-    short: Effect.zipWith(Ref.get(short), instant.now, (found, now) => {
-      const isValid = found !== undefined && instant.elapsed(found.readAt, now) < found.left
-      return isValid ? found.token : undefined
+) =>
+  Effect.map(Ref.make<Found | undefined>(undefined), (lastShort) => ({
+    /** Returns the token in the store if it is usable. Removes it if it was rejected. */
+    find: Effect.gen(function*() {
+      const before = yield* instant.now
+      const stored = Option.getOrUndefined(yield* store.get(key))
+      if (stored === undefined) return undefined
+      const text = yield* open(stored.entry)
+      const readAt = yield* instant.now
+      const took = instant.elapsed(before, readAt)
+      const end = readAt.monotonic + Duration.toMillis(stored.remaining) - took
+      const remaining = (yield* limitEnd(knownEnd, stored.entry, end)) - readAt.monotonic
+      const found = decode(text, wanted.maxLife, { readAt, remaining, took })
+      if (found === undefined) return undefined
+      if (isRejected(found.token, wanted)) {
+        yield* store.remove(key, stored.entry)
+        return undefined
+      }
+      if (!isUsable(found, wanted)) return undefined
+      if (!isShort(found, wanted)) return found.token
+      yield* Ref.set(lastShort, found)
+      return undefined
+    }),
+
+    /**
+     * Stores a token of an acquisition that has started then, if it still may. A failure or a defect does not fail the
+     * acquisition.
+     */
+    store: (
+      received: AccessToken,
+      startedAt: instant.Instant,
+      mayStore: Effect.Effect<boolean, TokenStoreError>
+    ): Effect.Effect<void> =>
+      Effect.gen(function*() {
+        if (isRejected(received, wanted)) return
+        const last = wanted.reason === "Expired" ? undefined : wanted.replacing
+        const token = repeatedToken.withKnownExpiry(last, received)
+        const entry = yield* seal(encode(token))
+        // As late as possible, because a process can be frozen at any moment.
+        if (!(yield* mayStore)) return
+        const now = yield* instant.now
+        const left = lifeOf(token) - (now.monotonic - instant.monotonicStart(token, startedAt, now))
+        yield* Ref.set(knownEnd, { entry, end: now.monotonic + left })
+        // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
+        yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
+        // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
+        // would use the token after its end.
+        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
+        if (isLate) yield* store.remove(key, entry)
+      }).pipe(
+        Effect.exit,
+        Effect.asVoid
+      ),
+
+    /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
+    short: Effect.zipWith(Ref.get(lastShort), instant.now, (short, now) => {
+      const isValid = short !== undefined && instant.elapsed(short.readAt, now) < short.left
+      return isValid ? short.token : undefined
     })
   }))
-
-const findToken = (
-  store: Store,
-  { key, open }: Sealing,
-  wanted: Wanted,
-  knownEnd: Ref.Ref<KnownEnd>,
-  short: Ref.Ref<Found | undefined>
-) =>
-  Effect.gen(function*() {
-    const before = yield* instant.now
-    const stored = Option.getOrUndefined(yield* store.get(key))
-    if (stored === undefined) return undefined
-    const text = yield* open(stored.entry)
-    const readAt = yield* instant.now
-    const took = instant.elapsed(before, readAt)
-    const latestEnd = readAt.monotonic + Duration.toMillis(stored.remaining) - took
-    const end = yield* limitEnd(knownEnd, stored.entry, latestEnd)
-    const found = decode(text, { remaining: end - readAt.monotonic, readAt, took, maxLife: wanted.maxLife })
-    if (found === undefined) return undefined
-    if (isRejected(found.token, wanted)) {
-      yield* store.remove(key, stored.entry)
-      return undefined
-    }
-    if (!isUsable(found, wanted)) return undefined
-    if (!isShort(found, wanted)) return found.token
-    yield* Ref.set(short, found)
-    return undefined
-  })
 
 /** Returns the earliest end that is known of an entry, by the monotonic clock, and remembers it. */
 const limitEnd = (knownEnd: Ref.Ref<KnownEnd>, entry: string, end: number): Effect.Effect<number> =>
@@ -105,31 +120,8 @@ const limitEnd = (knownEnd: Ref.Ref<KnownEnd>, entry: string, end: number): Effe
     return [earliest, { entry, end: earliest }]
   })
 
-const storeToken = (
-  store: Store,
-  { key, seal }: Sealing,
-  wanted: Wanted,
-  knownEnd: Ref.Ref<KnownEnd>,
-  received: AccessToken,
-  startedAt: instant.Instant
-) =>
-  Effect.gen(function*() {
-    if (isRejected(received, wanted)) return
-    const last = wanted.reason === "Expired" ? undefined : wanted.replacing
-    const token = repeatedToken.withKnownExpiry(last, received)
-    const entry = yield* seal(encode(token))
-    const now = yield* instant.now
-    const left = lifeOf(token) - (now.monotonic - instant.monotonicStart(token, startedAt, now))
-    yield* Ref.set(knownEnd, { entry, end: now.monotonic + left })
-    // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
-    yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
-    // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
-    // would use the token after its end. The caller has its token, and does not wait.
-    const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
-    if (isLate) yield* Effect.forkDaemon(Effect.exit(store.remove(key, entry)))
-  })
-
-const lifeOf = ({ acquiredAt, expiresAt }: AccessToken): number => expiresAt.epochMillis - acquiredAt.epochMillis
+const lifeOf = ({ acquiredAt, expiresAt }: Pick<AccessToken, "acquiredAt" | "expiresAt">): number =>
+  expiresAt.epochMillis - acquiredAt.epochMillis
 
 /** A token is replaced because an API rejected it, or because the caller wants another one. */
 const isRejected = (token: AccessToken, { reason, replacing }: Wanted): boolean =>
@@ -183,21 +175,17 @@ const decodeStored = Schema.decodeUnknownOption(Stored)
 
 /**
  * Decodes a token of another machine, whose clock may be wrong. Returns `undefined` if the text is not a token, or if
- * nothing is left of its lifetime.
+ * nothing is left of its lifetime. `remaining` is what the store returned, counted from before the read.
  */
 const decode = (
   text: string | undefined,
-  { maxLife, readAt, remaining, took }: Pick<Found, "readAt" | "took"> & {
-    /** By the store, counted from before the read. */
-    readonly remaining: number
-    readonly maxLife: number
-  }
+  maxLife: number,
+  { readAt, remaining, took }: Pick<Found, "readAt" | "took"> & { readonly remaining: number }
 ): Found | undefined => {
   const stored = Option.getOrUndefined(decodeStored(text))
   if (stored === undefined) return undefined
-  const storedLife = stored.expiresAt.epochMillis - stored.acquiredAt.epochMillis
-  const life = Math.min(storedLife, maxLife)
-  const left = Math.floor(Math.min(remaining - (storedLife - life), life))
+  const life = Math.min(lifeOf(stored), maxLife)
+  const left = Math.floor(Math.min(remaining - (lifeOf(stored) - life), life))
   if (!(left > 0)) return undefined
   const expiresAt = readAt.wall + left
   const token = new AccessToken({

@@ -20,7 +20,7 @@ import { endpointUrl } from "./internal/baseUrl.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import { problemOf } from "./internal/credentials.js"
-import { checkKinds, unusable } from "./internal/options.js"
+import { checkKinds, composed, unusable } from "./internal/options.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
 import { specification } from "./TokenRequest.js"
@@ -344,7 +344,7 @@ const whenUsable = <A, E, R>(
   layer: () => Layer.Layer<A, E, R>
 ): Layer.Layer<A, E | ConfigurationError, R> =>
   Layer.unwrapEffect(Effect.gen(function*() {
-    yield* checkKinds("", options, {
+    yield* checkKinds(composed, options, {
       client: "object",
       endpoint: "object",
       shared: "object",

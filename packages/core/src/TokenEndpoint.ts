@@ -115,8 +115,8 @@ export const make = (
   Effect.gen(function*() {
     yield* checkKinds("endpoint", options)
     const url = yield* endpointUrl(options)
-    const request = options.request ?? TokenRequest.specification
-    const isComplete = typeof request.request === "function" &&
+    const { request = TokenRequest.specification } = options
+    const isComplete = Predicate.isRecord(request) && typeof request.request === "function" &&
       (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
     const problem = isComplete ? request.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* unusable("endpoint.request", problem)

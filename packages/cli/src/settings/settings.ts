@@ -101,7 +101,11 @@ const settle = (given: Given, known: Variables, located: FoundSettings, need: Ne
     }
     const names = Record.map(found, (about) => about?.name)
     const request = "an application with TokenRequest.clientSecretPost"
-    const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure", "endpoint.request": request })
+    const explain = fromLibrary({
+      ...names,
+      allowInsecure: "--allow-insecure",
+      "endpoint.request": request
+    })
     const clientSecret = Redacted.make((yield* secret.read).replace(/\r?\n$/, ""))
     const client = yield* Effect.mapError(
       credentialsOf({ clientId: clientId.value, clientSecret }),
@@ -118,7 +122,10 @@ const settle = (given: Given, known: Variables, located: FoundSettings, need: Ne
       cacheDir: cacheDir?.value,
       /** The folder of the cache. */
       folder,
-      store: yield* Effect.provide(Effect.mapError(FileTokenStore.make({ folder }), explain), NodePath.layer),
+      store: yield* Effect.provide(
+        Effect.mapError(FileTokenStore.make({ folder }), explain),
+        NodePath.layer
+      ),
       allowInsecure: given["allow-insecure"],
       verbose: given.verbose,
       profile: known.profile,

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
-import { checkKinds, unusable } from "./options.js"
+import { checkKinds, composed, unusable } from "./options.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
 export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
@@ -41,7 +41,7 @@ export const endpointUrl = (options: {
 }): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
     const { allowInsecure, authUrl, path: given = "/v1/oauth/accesstoken" } = options
-    yield* checkKinds("", options, { allowInsecure: "boolean" })
+    yield* checkKinds(composed, options, { allowInsecure: "boolean" })
     const { href, pathname } = yield* baseUrl("authUrl", authUrl, allowInsecure)
     if (given === "") return href
     if (typeof given !== "string" || /[^!-~]|[?#]|:\/\//.test(given)) {

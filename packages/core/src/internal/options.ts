@@ -19,6 +19,9 @@ const kinds = {
 
 type Kinds = Readonly<Record<string, keyof typeof kinds>>
 
+/** The name of the options of the composed layers, which is not in front of the names of their fields. */
+export const composed = "options"
+
 /** Checks the kind of a record of options, and of those of its fields that are given. */
 export const checkKinds = (
   name: string,
@@ -28,13 +31,19 @@ export const checkKinds = (
   if (!isOfKind("object", options)) return mustBe("object", name)
   for (const [field, kind] of Object.entries(fields)) {
     const value: unknown = Reflect.get(options, field)
-    if (value !== undefined && !isOfKind(kind, value)) return mustBe(kind, name === "" ? field : `${name}.${field}`)
+    if (value !== undefined && !isOfKind(kind, value)) {
+      return mustBe(kind, name === composed ? field : `${name}.${field}`)
+    }
   }
   return Effect.void
 }
 
-const isOfKind = (kind: keyof typeof kinds, value: unknown): value is object =>
-  kind === "list" ? Array.isArray(value) : typeof value === kind && value !== null
+const isOfKind = (kind: keyof typeof kinds, value: unknown): value is object => {
+  if (kind === "list") return Array.isArray(value)
+  // A duration is an object too, but has none of the options.
+  if (kind === "object") return Predicate.isRecord(value) && !Duration.isDuration(value)
+  return typeof value === kind
+}
 
 const mustBe = (kind: keyof typeof kinds, option: string) => unusable(option, `must be ${kinds[kind]}`)
 

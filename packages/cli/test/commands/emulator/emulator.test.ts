@@ -379,7 +379,10 @@ test.live("fail, clear, revoke, requests and tokens steer the emulator of the po
     yield* says("fail api/403"),
     "Next faults: token/reset-on-accept × 1, api/403."
   )
-  yield* refused("fail no\u001b", "The option scenario must be a name that the emulator's --list prints.")
+  yield* refused(
+    "fail no\u001b",
+    "The option scenario must be a name that the emulator's --list prints."
+  )
   yield* refused(
     "fail token/tls",
     "The option tls is missing, this fault needs it: start the emulator with `tls: true` or --tls."

@@ -5,7 +5,7 @@ import { type ConfigurationError, UntrustedOriginError } from "../../AccessToken
 import { baseUrl } from "../baseUrl.js"
 import * as httpErrors from "../httpErrors.js"
 import * as manualRedirect from "../manualRedirect.js"
-import { checkKinds, unusable } from "../options.js"
+import { checkKinds, composed, unusable } from "../options.js"
 
 /** The origins that may receive the token. */
 export interface TrustedOrigins {
@@ -21,7 +21,7 @@ export const make = (options: {
 }): Effect.Effect<TrustedOrigins, ConfigurationError> =>
   Effect.gen(function*() {
     const { allowInsecure, apiUrl, trustedOrigins = [] } = options
-    yield* checkKinds("", options, { allowInsecure: "boolean" })
+    yield* checkKinds(composed, options, { allowInsecure: "boolean" })
     const api = yield* baseUrl("apiUrl", apiUrl, allowInsecure)
     const others = yield* Effect.forEach(
       trustedOrigins,

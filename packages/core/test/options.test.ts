@@ -267,11 +267,13 @@ test.each([
     const lines: Array<string> = []
     const { made } = yield* ofPurpose(Effect.succeed(wrong))
     const { acquire } = yield* made
-    const logger = Logger.make(({ message }) => void lines.push(String(message)))
+    const logger = Logger.make(({ annotations, message }) => {
+      lines.push(`${String(message)}: ${String(Object.fromEntries(annotations)["reason"])}`)
+    })
     yield* Effect.provide(acquire(TokenSource.missing), Logger.replace(Logger.defaultLogger, logger))
     if (wrong === undefined) continue
     assert.lengthOf(lines, 1)
-    assert.match(lines[0] ?? "", new RegExp(`^The option ${name} must be .*[.] This access token is not shared$`))
+    assert.match(lines[0] ?? "", new RegExp(`^The purpose .* is not shared: The option ${name} must be .*[.]$`))
   }
 })
 

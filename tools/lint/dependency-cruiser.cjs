@@ -2,7 +2,7 @@
 const layers = [
   "AccessTokenError AccessTokenMetrics internal/(advice|bounded|described|lifetime)",
   "AccessToken ClientCredentials TokenResponse " +
-  "internal/(backoff|baseUrl|boundedBody|configOf|credentials|httpErrors|manualRedirect|monotonicMillis|renewal)",
+  "internal/(backoff|baseUrl|boundedBody|configOf|credentials|httpErrors|instant|manualRedirect|monotonicMillis|options)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",
   "TokenEndpoint SharedTokenSource TokenStoreContract AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
   "AuthorizedHttpClient",

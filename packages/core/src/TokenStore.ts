@@ -19,7 +19,11 @@ import * as instant from "./internal/instant.js"
  * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,
  * because `SharedTokenSource` limits its duration.
  *
- * `SharedTokenSource` passes durations in whole milliseconds. With zero or less, an entry or a lease ends at once.
+ * All time is the store's: it counts the lifetime of an entry and the duration of a lease from the moment at which it
+ * stores them, by a clock that all processes share, such as that of the database server. `SharedTokenSource` passes
+ * durations in whole milliseconds. With zero or less, an entry or a lease ends at once.
+ *
+ * Check a store of your own with the rules of `@store-api/core/TokenStoreContract`.
  *
  * @see layerMemory
  *
@@ -27,7 +31,7 @@ import * as instant from "./internal/instant.js"
  * @category models
  */
 export interface Service {
-  /** Returns the entry of that key, or none if there is none or it has expired. */
+  /** Returns the entry of that key and what remains of it, or none if there is none or it has expired. */
   readonly get: (key: string) => Effect.Effect<Option.Option<Stored>, TokenStoreError>
   /** Sets or replaces the entry of that key, which expires after `life`. */
   readonly put: (key: string, entry: string, life: Duration.DurationInput) => Effect.Effect<void, TokenStoreError>
@@ -47,8 +51,8 @@ export interface Service {
 }
 
 /**
- * An entry, and how much of its lifetime remains by the store's own clock, read in the same step. So no process depends
- * on the clock of another one.
+ * An entry and the rest of its lifetime. Because no process has to know when another one stored the entry, their clocks
+ * may differ.
  *
  * @see TokenStore
  *
@@ -56,7 +60,12 @@ export interface Service {
  * @category models
  */
 export interface Stored {
+  /** The text, as it was put. */
   readonly entry: string
+  /**
+   * How much of the lifetime remains, by the store's own clock, read in the same step as the entry. Zero or less counts
+   * as none.
+   */
   readonly remaining: Duration.DurationInput
 }
 

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
+import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import type { AccessToken } from "../AccessToken.js"
 
 /** Both clocks in milliseconds: the wall clock since the epoch, the monotonic clock since an arbitrary time. */
 export interface Instant {
@@ -28,7 +28,11 @@ export const elapsed = (since: Instant, now: Instant): number =>
  * the request, and now. The earlier one counts, so that whichever way the wall clock jumped during the request, the
  * token expires too early rather than too late.
  */
-export const monotonicStart = ({ acquiredAt }: AccessToken, startedAt: Instant, now: Instant): number =>
+export const monotonicStart = (
+  { acquiredAt }: { readonly acquiredAt: DateTime.Utc },
+  startedAt: Instant,
+  now: Instant
+): number =>
   Math.min(
     startedAt.monotonic + (acquiredAt.epochMillis - startedAt.wall),
     now.monotonic + Math.min(acquiredAt.epochMillis - now.wall, 0)

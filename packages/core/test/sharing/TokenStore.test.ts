@@ -4,7 +4,9 @@ import { TokenStore } from "@store-api/core"
 import { rules } from "@store-api/core/TokenStoreContract"
 import { entryOf } from "@store-api/testing/entryOf"
 import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Context, Duration, Effect, Option, TestClock } from "effect"
+import { minute } from "../support/scriptedSource.js"
 
 describe("TokenStore.layerMemory fulfils the contract", () => {
   // A check uses real time, even on the test clock.
@@ -36,6 +38,23 @@ describe("TokenStore.layerMemory", () => {
     assert.isFalse(yield* lease.extend)
     yield* lease.release
     assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
+  })
+
+  test.live("counts what remains by the clock that has advanced further", function*() {
+    const virtual = VirtualClock.make()
+    yield* Effect.gen(function*() {
+      const store = yield* TokenStore.makeMemory
+      const minutesLeft = Effect.map(
+        store.get("key"),
+        Option.map(({ remaining }) => Duration.toMillis(remaining) / minute)
+      )
+      yield* store.put("key", "entry", "10 minutes")
+      virtual.jump(4 * minute)
+      deepStrictEqual(yield* minutesLeft, Option.some(6))
+      virtual.jump(-8 * minute)
+      yield* virtual.advance("3 minutes")
+      deepStrictEqual(yield* minutesLeft, Option.some(7))
+    }).pipe(Effect.withClock(virtual.clock))
   })
 
   it("names the service when no store is provided", () => {

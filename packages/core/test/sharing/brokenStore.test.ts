@@ -111,6 +111,67 @@ describe("SharedTokenSource, when the store does not work", () => {
     deepStrictEqual(yield* timed((yield* start({ store: hanging, storeTimeout: Infinity })).get()), ["token-1", 30_000])
   })
 
+  describe("after a token has arrived", () => {
+    /** How often each operation has failed, in all tests. */
+    const failures = Effect.map(
+      Effect.forEach(
+        operations,
+        (operation) => Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", operation))
+      ),
+      (all) => all.map(({ count }) => count)
+    )
+
+    /** A process with a store in which these operations hang, whose endpoint responds after some milliseconds. */
+    const hanging = (takes: number, hang: ReadonlyArray<Operation>) =>
+      Effect.gen(function*() {
+        const { start, store } = yield* fleet({ takes })
+        // So a release that begins after it ends when the caller waits no longer.
+        const slow = {
+          ...store,
+          put: (...entry: Parameters<typeof store.put>) => Effect.delay(store.put(...entry), 10)
+        }
+        const own = broken(slow, (called) => hang.includes(called) ? () => Effect.never : undefined)
+        const lines: Array<unknown> = []
+        const logger = Logger.make(({ annotations, message }) => {
+          lines.push([String(message), Object.fromEntries(annotations)["operation"]])
+        })
+        const { get } = yield* start({ store: own, storeTimeout: "700 millis", lease: "3 seconds" })
+        return { get: Effect.provide(get(), Logger.replace(Logger.defaultLogger, logger)), lines }
+      })
+
+    test.each<[takes: number, hang: ReadonlyArray<Operation>]>([
+      [0, ["put"]],
+      [0, ["release"]],
+      [0, ["put", "release"]],
+      // Afterwards it has to ask whether it still has the lease.
+      [5000, ["extend", "put", "release"]]
+    ])("its caller waits for one storeTimeout: after %s ms, in a store in which %s hang", function*([takes, hang]) {
+      const { get } = yield* hanging(takes, hang)
+      deepStrictEqual(yield* timed(get), ["token-1", takes + 700])
+    })
+
+    test("each operation that fails is counted, and the first one is logged", function*() {
+      const { get, lines } = yield* hanging(0, ["put", "release"])
+      const before = yield* failures
+      yield* timed(get)
+      yield* TestClock.adjust("1 minute")
+      deepStrictEqual(
+        (yield* failures).map((count, index) => count - (before[index] ?? 0)),
+        operations.map((operation) => operation === "put" || operation === "release" ? 1 : 0)
+      )
+      deepStrictEqual(lines, [["The token store failed; tokens are acquired without it", "put"]])
+    })
+
+    test("failures that no caller waits for belong to the outage", function*() {
+      const { get, lines } = yield* hanging(0, ["release"])
+      for (let acquisition = 1; acquisition <= 3; acquisition++) {
+        yield* timed(get)
+        yield* TestClock.adjust("2 hours")
+      }
+      deepStrictEqual(lines, [["The token store failed; tokens are acquired without it", "release"]])
+    })
+  })
+
   describe("log lines", () => {
     /**
      * Acquires after each of these outages, of the operations that fail meanwhile. Each acquisition replaces the last

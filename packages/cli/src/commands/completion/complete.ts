@@ -34,7 +34,7 @@ export const complete = (commands: Commands, words: ReadonlyArray<string>) =>
     if (path === "completion") return yield* print(shells.map((shell) => [shell]))
     if (/^profile (remove|show)$/.test(path)) return yield* print(yield* profileRows)
     if (path === "emulator fail") {
-      return yield* print(yield* valuesOf({ value: "SCENARIO", text: "" }))
+      return yield* print(yield* scenarioRows)
     }
     const start = `${path.replace(/^help\b/, "")} `.trimStart()
     const rows = Object.entries(commands).filter(([name]) => name.startsWith(start))
@@ -47,13 +47,16 @@ type Row = readonly [word: string, text?: string | undefined]
 
 const profileRows = Effect.map(profileNames, (names) => names.map((name): Row => [name, "profile"]))
 
-const valuesOf = ({ choices = [], value }: flags.Flag) =>
-  value === "NAME"
-    ? profileRows
-    : value === "SCENARIO"
-    ? Effect.map(Effect.promise(() => import("@store-api/emulator/Scenario")), ({ all, names }) =>
-      names.map((name): Row => [name, all[name].expected]))
-    : Effect.succeed(choices.map((word): Row => [word]))
+const scenarioRows = Effect.map(
+  Effect.promise(() => import("@store-api/emulator/Scenario")),
+  ({ all, names }) => names.map((name): Row => [name, all[name].expected])
+)
+
+const valuesOf = ({ choices = [], value }: flags.Flag) => {
+  if (value === "NAME") return profileRows
+  if (value === "SCENARIO") return scenarioRows
+  return Effect.succeed(choices.map((word): Row => [word]))
+}
 
 /** A command of two words is offered after its first one. */
 const print = (rows: ReadonlyArray<Row>, prefix = "") =>

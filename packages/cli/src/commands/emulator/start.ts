@@ -148,7 +148,9 @@ const variablesOf = (
   { clientId, clientSecret }: Client,
   [caFile]: ReadonlyArray<string>
 ) => ({
-  ...{ STORE_API_AUTH_URL: url, STORE_API_URL: url, STORE_API_CLIENT_ID: clientId },
+  STORE_API_AUTH_URL: url,
+  STORE_API_URL: url,
+  STORE_API_CLIENT_ID: clientId,
   ...(clientSecret === demoClient.clientSecret &&
     { STORE_API_CLIENT_SECRET: Redacted.value(clientSecret) }),
   ...(caFile !== undefined && { NODE_EXTRA_CA_CERTS: caFile })

@@ -55,6 +55,11 @@ describe(runbook, () => {
 
   it.effect("has the reasons of CredentialsError, each as the code makes it", () =>
     Effect.gen(function*() {
+      const clientId = "demo-client"
+      const wrong = [{}, { clientId: 5 }, { clientId, clientSecret: "an invented secret" }].map((options) =>
+        // JavaScript may pass any value.
+        ClientCredentials.make(options as ClientCredentials.Options)
+      )
       const unusable = ["", "demo\n", "one&two", "one\u0001two", "b\u00fccher"].map((clientId) =>
         Effect.flatMap(
           ClientCredentials.make({ clientId, clientSecret: Redacted.make("an invented secret") }),
@@ -64,7 +69,11 @@ describe(runbook, () => {
       const unread = [ConfigProvider.fromMap(new Map()), unreadable("STORE_API_CLIENT_ID", "an invented fault")].map(
         (provider) => Effect.withConfigProvider(ClientCredentials.fromConfig(), provider)
       )
-      const failing: ReadonlyArray<Effect.Effect<unknown, AccessTokenError.CredentialsError>> = [...unusable, ...unread]
+      const failing: ReadonlyArray<Effect.Effect<unknown, AccessTokenError.CredentialsError>> = [
+        ...wrong,
+        ...unusable,
+        ...unread
+      ]
       const made = yield* Effect.forEach(failing, Effect.flip)
       deepStrictEqual(cellsOf("CredentialsError").map(([cell]) => codes(cell)[0]), made.map(({ reason }) => reason))
     }))

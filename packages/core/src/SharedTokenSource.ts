@@ -244,15 +244,18 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
     )
     return sealing === undefined ? undefined : { maxLife, sealing }
   }).pipe(
-    Effect.catchTag(
-      "ConfigurationError",
-      ({ message }) => asUnshared(Effect.logWarning(`${message} This access token is not shared`))
-    ),
+    Effect.catchTag("ConfigurationError", ({ message }) =>
+      Effect.logWarning("The purpose of the token source is wrong; this access token is not shared").pipe(
+        Effect.annotateLogs("reason", message),
+        asUnshared
+      )),
     bounded(
       purposeTimeout,
       asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
     ),
-    Effect.catchAllCause(() => Effect.succeed(undefined))
+    Effect.catchAllCause(() =>
+      Effect.succeed(undefined)
+    )
   )
 
 /** Returns the longest lifetime in milliseconds. */

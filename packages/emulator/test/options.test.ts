@@ -4,15 +4,9 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Client, Emulator, EmulatorError, type EmulatorOptions, Fault, type Scenario } from "@store-api/emulator"
 import { propEffect, test } from "@store-api/testing/test"
-import { anyWrongDuration, notA, notADuration } from "@store-api/testing/wrongOptions"
+import { anyWrongDuration, notA, notADuration, untyped, type Wrong } from "@store-api/testing/wrongOptions"
 import { Duration, Effect, Redacted } from "effect"
 import { askToken, json } from "./utils.js"
-
-/** Wrong values of each field. */
-type Wrong<A> = { readonly [Field in keyof A]-?: ReadonlyArray<unknown> }
-
-/** A value of any type, as JavaScript may pass it. */
-const untyped = (value: unknown) => value as never
 
 const options: Wrong<Emulator.Options> = {
   clients: notA.list,

@@ -62,8 +62,12 @@ describe("options that cannot be used", () => {
       ["http.ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
       ["http.key", "is missing, cert needs it", [{ cert }]],
       ["http.cert", "is missing, key needs it", [{ key: redacted }]],
-      ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }]],
-      ["http.key", "must be a private key in PEM, without a passphrase", [{ cert, key: Redacted.make(key) }]],
+      ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }, { cert: "", key: redacted }]],
+      [
+        "http.key",
+        "must be a private key in PEM, without a passphrase",
+        [key, ""].map((key) => ({ cert, key: Redacted.make(key) }))
+      ],
       ["http.key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
     ])
   })

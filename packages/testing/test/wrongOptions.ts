@@ -1,5 +1,31 @@
 /** Values that an option must refuse, by the kind of the option. JavaScript and calculations produce them. */
-import { FastCheck as fc, Redacted } from "effect"
+import { inspect } from "node:util"
+import { assert } from "@effect/vitest"
+import { AccessTokenError } from "@store-api/core"
+import { Effect, Exit, FastCheck as fc, Redacted } from "effect"
+import { shows } from "./renderings.js"
+
+/** Wrong values of each option. */
+export type Wrong<A> = { readonly [Option in keyof A]-?: ReadonlyArray<unknown> }
+
+/** A value of any type, as JavaScript may pass it. */
+export const untyped = (value: unknown) => value as never
+
+/** Checks that an effect fails with an error that names the option and shows no value. */
+export const isRefused = (
+  build: Effect.Effect<unknown, unknown>,
+  option: string,
+  value: unknown
+): Effect.Effect<AccessTokenError.ConfigurationError> =>
+  Effect.map(Effect.exit(Effect.flip(build)), (exit) => {
+    assert(Exit.isSuccess(exit), `${option} ${inspect(value)}: ${inspect(exit)}`)
+    const error = exit.value
+    assert.instanceOf(error, AccessTokenError.ConfigurationError)
+    assert.strictEqual(error.option, option, inspect(value))
+    assert.match(error.message, /^The option [\w.]+ .{5,}[.]$/)
+    assert.isFalse(shows(error, "canary"))
+    return error
+  })
 
 const others = [null, NaN, true, "a canary", 5, [], {}, () => "a canary", Symbol("canary")]
 

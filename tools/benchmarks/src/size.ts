@@ -44,7 +44,7 @@ const limits = [
 ] as const
 
 /** The bundles of the commands, with all that they need. */
-const commands = [["cli/dist/store-api.mjs", 385_000], ["emulator/dist/store-api-emulator.mjs", 180_000]] as const
+const commands = [["cli/dist/store-api.mjs", 390_000], ["emulator/dist/store-api-emulator.mjs", 180_000]] as const
 
 /** `npm run size`: compares the sizes of typical imports and of the commands with their limits. */
 export const checkSizes = async (): Promise<void> => {

@@ -14,7 +14,6 @@ import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
-import type { AccessToken } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
@@ -163,15 +162,14 @@ export const make = (
     if (!Effect.isEffect(readPurpose)) return yield* unusable("TokenSource.purpose", "must be an Effect")
     const { leaseMillis, leeway, maxWait, storeTimeout } = yield* limitsOf(options)
     const { noteRecovery, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
-    const knownEnd = yield* Ref.make(storedToken.unknownEnd)
+    const knownEnd = yield* Ref.make<storedToken.KnownEnd | undefined>(undefined)
 
     return {
       ...source,
       acquire: ({ reason, replacing }) =>
         Effect.gen(function*() {
-          const acquire = Effect.suspend(() => source.acquire({ reason, replacing }))
           const purpose = yield* readSealed(readPurpose)
-          if (purpose === undefined) return yield* acquire
+          if (purpose === undefined) return yield* source.acquire({ reason, replacing })
           const { maxLife, sealing } = purpose
           const wanted = {
             reason,
@@ -181,11 +179,18 @@ export const make = (
           }
           const token = yield* storedToken.make(store, sealing, wanted, knownEnd)
           const lease = store.lease(sealing.key, leaseMillis)
-          return yield* returnInTime(
+          const acquire = Effect.suspend(() => source.acquire({ reason, replacing })).pipe(
+            Effect.zipWith(instant.now, (token, at): storedToken.Timed => ({ token, at }))
+          )
+          const acquired = yield* returnInTime(
             acquire,
             storeTimeout,
             (acquire) => noteRecovery(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait }))
           )
+          const now = yield* instant.now
+          const current = storedToken.timedFor(now, acquired)
+          // A token with little left may have expired while its caller waited for the store.
+          return now.wall < current.expiresAt.epochMillis ? current : yield* source.acquire({ reason, replacing })
         })
     }
   })
@@ -269,17 +274,16 @@ const asUnshared = Effect.as(undefined)
  * Passes the wrapped source to an acquisition, which runs in its own fiber. Once a token has arrived, the caller waits
  * at most one time limit for the store. The acquisition goes on: it stores the token and releases the lease.
  */
-const returnInTime = <E>(
-  acquire: Effect.Effect<AccessToken, E>,
+const returnInTime = <A, E>(
+  acquire: Effect.Effect<A, E>,
   storeTimeout: number,
-  run: (acquire: Effect.Effect<AccessToken, E>) => Effect.Effect<AccessToken, E>
-): Effect.Effect<AccessToken, E> =>
+  run: (acquire: Effect.Effect<A, E>) => Effect.Effect<A, E>
+): Effect.Effect<A, E> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
-      const result = yield* Deferred.make<AccessToken, E>()
+      const result = yield* Deferred.make<A, E>()
       // This fiber is a child of the one below, and ends with it.
-      const returnLater = (token: AccessToken) =>
-        Effect.fork(Effect.delay(Deferred.succeed(result, token), storeTimeout))
+      const returnLater = (acquired: A) => Effect.fork(Effect.delay(Deferred.succeed(result, acquired), storeTimeout))
       const acquisition = run(Effect.tap(acquire, returnLater)).pipe(Effect.intoDeferred(result))
       const running = yield* Effect.forkDaemon(Effect.interruptible(acquisition))
       return yield* restore(Deferred.await(result)).pipe(
@@ -292,7 +296,7 @@ const returnInTime = <E>(
 interface Sharing {
   readonly token: storedToken.StoredToken
   /** Asks the wrapped source. */
-  readonly acquire: Effect.Effect<AccessToken, AccessTokenError>
+  readonly acquire: Effect.Effect<storedToken.Timed, AccessTokenError>
   readonly lease: ReturnType<Store["lease"]>
   readonly leaseMillis: number
   readonly maxWait: number
@@ -302,7 +306,7 @@ interface Sharing {
  * Returns the token in the store, or acquires one with the lease. While another process has the lease, waits and looks
  * again. If the store fails, acquires a token without it. If no token can be acquired, a short one is better than none.
  */
-const findOrAcquire = (sharing: Sharing): Effect.Effect<AccessToken, AccessTokenError> =>
+const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, AccessTokenError> =>
   Effect.gen(function*() {
     const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
     let pause = firstPause

@@ -25,15 +25,18 @@ export const elapsed = (since: Instant, now: Instant): number =>
 
 /**
  * The start of the lifetime by the monotonic clock, from the distance of `acquiredAt` to the wall clock at the start of
- * the request, and now. The earlier one counts, so that whichever way the wall clock jumped during the request, the
- * token expires too early rather than too late.
+ * the acquisition, and now. The earlier one counts, so that a token expires too early rather than too late if the wall
+ * clock jumped meanwhile. By the wall clock now, a token that was requested in this acquisition is not older than it,
+ * however far that clock was set back.
  */
 export const monotonicStart = (
   { acquiredAt }: { readonly acquiredAt: DateTime.Utc },
   startedAt: Instant,
   now: Instant
-): number =>
-  Math.min(
-    startedAt.monotonic + (acquiredAt.epochMillis - startedAt.wall),
-    now.monotonic + Math.min(acquiredAt.epochMillis - now.wall, 0)
-  )
+): number => {
+  const start = now.monotonic + Math.min(acquiredAt.epochMillis - now.wall, 0)
+  const afterStart = acquiredAt.epochMillis - startedAt.wall
+  // The wall clock counts whole milliseconds.
+  const isRequested = start > startedAt.monotonic - 1
+  return Math.min(start, startedAt.monotonic + (isRequested ? Math.max(afterStart, 0) : afterStart))
+}

@@ -1,10 +1,12 @@
 /** Compares the token of an acquisition with the token that it replaces. */
+import * as DateTime from "effect/DateTime"
 import * as Equal from "effect/Equal"
 import { AccessToken } from "../AccessToken.js"
 
 type Compared = Pick<AccessToken, "value" | "expiresAt">
 
-export const sameValue = (a: Compared, b: Compared): boolean => Equal.equals(a.value, b.value)
+export const sameValue = (a: Pick<AccessToken, "value">, b: Pick<AccessToken, "value">): boolean =>
+  Equal.equals(a.value, b.value)
 
 export const expiresLater = (a: Compared, b: Compared): boolean => a.expiresAt.epochMillis > b.expiresAt.epochMillis
 
@@ -16,14 +18,23 @@ export const isRepeated = (last: AccessToken, token: Pick<AccessToken, "value" |
 const expiryTolerance = 2000
 
 /**
- * Keeps the known expiry of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token
- * would expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero.
+ * Keeps the known end of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token
+ * would expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero. Both ends
+ * are times of the monotonic clock, because the wall clock may have moved since the last one.
  */
-export const withKnownExpiry = (last: AccessToken | undefined, token: AccessToken): AccessToken =>
-  last !== undefined && sameValue(last, token) &&
-    Math.abs(last.expiresAt.epochMillis - token.expiresAt.epochMillis) < expiryTolerance
-    ? new AccessToken({ ...token, expiresAt: last.expiresAt })
-    : token
+export const endOfRepeated = (known: number, end: number): number =>
+  Math.abs(known - end) < expiryTolerance ? known : end
+
+/** In milliseconds. */
+export const lifeOf = ({ acquiredAt, expiresAt }: Pick<AccessToken, "acquiredAt" | "expiresAt">): number =>
+  expiresAt.epochMillis - acquiredAt.epochMillis
+
+/** The token with another lifetime, in whole milliseconds. */
+export const withLife = (token: AccessToken, life: number): AccessToken =>
+  life === lifeOf(token) ? token : new AccessToken({
+    ...token,
+    expiresAt: DateTime.unsafeMake(token.acquiredAt.epochMillis + life)
+  })
 
 /** Whether the endpoint has extended the lifetime of a token that it returned again. */
 export const isExtended = (last: AccessToken, token: AccessToken): boolean =>

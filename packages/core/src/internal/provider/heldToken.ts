@@ -5,7 +5,7 @@ import type { AccessToken } from "../../AccessToken.js"
 import { TokenExpiredError } from "../../AccessTokenError.js"
 import { elapsed, type Instant, monotonicStart } from "../instant.js"
 import * as lifetime from "../lifetime.js"
-import { expiresLater, isRepeated, lifeOfRepeated, sameValue, withKnownExpiry } from "../repeatedToken.js"
+import * as repeatedToken from "../repeatedToken.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
 export interface Held {
@@ -34,17 +34,25 @@ export const hold = (
     readonly last: Held | undefined
   }
 ): Held => {
-  const repeated = last !== undefined && isValid(last, now) && isRepeated(last.token, received)
-  const token = withKnownExpiry(repeated ? last.token : undefined, received)
-  const life = token.expiresAt.epochMillis - token.acquiredAt.epochMillis
-  const since = { wall: token.acquiredAt.epochMillis, monotonic: monotonicStart(token, startedAt, now) }
-  // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it.
-  const isOld = since.wall < startedAt.wall
-  if (isOld && last !== undefined && sameValue(last.token, token) && !expiresLater(token, last.token)) {
-    const lastEnd = last.since.monotonic + last.life
-    since.monotonic = Math.min(since.monotonic, lastEnd - life)
+  const repeated = last !== undefined && isValid(last, now) && repeatedToken.isRepeated(last.token, received)
+  const start = monotonicStart(received, startedAt, now)
+  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received) ? endOf(last) : undefined
+  const end = start + repeatedToken.lifeOf(received)
+  const knownEnd = repeated && lastEnd !== undefined ? repeatedToken.endOfRepeated(lastEnd, end) : end
+  const token = repeatedToken.withLife(received, Math.floor(knownEnd - start))
+  const life = repeatedToken.lifeOf(token)
+  const since = { wall: token.acquiredAt.epochMillis, monotonic: start }
+  // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
+  // wall clock, which counts whole milliseconds, may have moved during the acquisition.
+  const isOld = since.monotonic <= startedAt.monotonic - 1
+  if (isOld && last !== undefined && lastEnd !== undefined && !repeatedToken.expiresLater(token, last.token)) {
+    since.monotonic = Math.min(start, lastEnd - life)
   }
-  const margins = tokenPolicy.margins(policy, repeated ? lifeOfRepeated(life - elapsed(since, now)) : life, chance)
+  const margins = tokenPolicy.margins(
+    policy,
+    repeated ? repeatedToken.lifeOfRepeated(life - elapsed(since, now)) : life,
+    chance
+  )
   const freshFor = life - Math.max(margins.refreshAhead, margins.leeway)
   return {
     token,
@@ -61,6 +69,9 @@ export const hold = (
     exit: Exit.succeed(token)
   }
 }
+
+/** When it expires by the monotonic clock. */
+const endOf = ({ life, since }: Held): number => since.monotonic + life
 
 /** The remaining lifetime by the clock that advanced further. Zero if the wall clock moved back before its start. */
 export const remaining = ({ life, since }: Held, now: Instant): number =>

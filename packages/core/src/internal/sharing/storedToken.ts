@@ -24,23 +24,27 @@ export interface Wanted {
 }
 
 /**
- * The entry that this process read or stored last, and its end by the monotonic clock of this process. Reading it again
- * never makes the end later, even if the store's clock was set back. The text of an entry is unique per `put`.
+ * The entry that this process read or stored last, its token, and its end by the monotonic clock of this process.
+ * Reading it again never makes the end later, even if the store's clock was set back. The text of an entry is unique
+ * per `put`.
  */
 export interface KnownEnd {
   readonly entry: string
+  readonly value: AccessToken["value"]
   readonly end: number
 }
 
-export const unknownEnd: KnownEnd = { entry: "", end: 0 }
+/** A token, and the moment at which its times are right by the wall clock of this process. */
+export interface Timed {
+  readonly token: AccessToken
+  readonly at: instant.Instant
+}
 
 /** A token in the store. Durations are in milliseconds. */
-interface Found {
-  readonly token: AccessToken
+interface Found extends Timed {
   readonly life: number
-  /** Its remaining lifetime at `readAt`. */
+  /** Its remaining lifetime at that moment, when it was read. */
   readonly left: number
-  readonly readAt: instant.Instant
   /** How long the read took. Nobody knows at which moment of the read the store looked at its clock. */
   readonly took: number
 }
@@ -51,7 +55,7 @@ export const make = (
   store: Store,
   { key, open, seal }: Sealing,
   wanted: Wanted,
-  knownEnd: Ref.Ref<KnownEnd>
+  knownEnd: Ref.Ref<KnownEnd | undefined>
 ) =>
   Effect.map(Ref.make<Found | undefined>(undefined), (lastShort) => ({
     /** Returns the token in the store if it is usable. Removes it if it was rejected. */
@@ -60,18 +64,23 @@ export const make = (
       const stored = Option.getOrUndefined(yield* store.get(key))
       if (stored === undefined) return undefined
       const text = yield* open(stored.entry)
-      const readAt = yield* instant.now
-      const took = instant.elapsed(before, readAt)
-      const end = readAt.monotonic + Duration.toMillis(stored.remaining) - took
-      const remaining = (yield* limitEnd(knownEnd, stored.entry, end)) - readAt.monotonic
-      const found = decode(text, wanted.maxLife, { readAt, remaining, took })
+      const at = yield* instant.now
+      const took = instant.elapsed(before, at)
+      const fields = Option.getOrUndefined(decodeStored(text))
+      if (fields === undefined) return undefined
+      const end = yield* limitEnd(knownEnd, {
+        entry: stored.entry,
+        value: fields.value,
+        end: at.monotonic + Duration.toMillis(stored.remaining) - took
+      })
+      const found = foundOf(fields, wanted.maxLife, { remaining: end - at.monotonic, at, took })
       if (found === undefined) return undefined
       if (isRejected(found.token, wanted)) {
         yield* store.remove(key, stored.entry)
         return undefined
       }
       if (!isUsable(found, wanted)) return undefined
-      if (!isShort(found, wanted)) return found.token
+      if (!isShort(found, wanted)) return found
       yield* Ref.set(lastShort, found)
       return undefined
     }),
@@ -81,20 +90,23 @@ export const make = (
      * acquisition.
      */
     store: (
-      received: AccessToken,
+      { at, token: received }: Timed,
       startedAt: instant.Instant,
       mayStore: Effect.Effect<boolean, TokenStoreError>
     ): Effect.Effect<void> =>
       Effect.gen(function*() {
         if (isRejected(received, wanted)) return
-        const last = wanted.reason === "Expired" ? undefined : wanted.replacing
-        const token = repeatedToken.withKnownExpiry(last, received)
-        const entry = yield* seal(encode(token))
+        const known = yield* Ref.get(knownEnd)
+        const start = instant.monotonicStart(received, startedAt, at)
+        const receivedEnd = start + repeatedToken.lifeOf(received)
+        const isKnown = known !== undefined && repeatedToken.sameValue(known, received) && known.end > at.monotonic
+        const end = isKnown ? repeatedToken.endOfRepeated(known.end, receivedEnd) : receivedEnd
+        const entry = yield* seal(encode(repeatedToken.withLife(received, Math.floor(end - start))))
         // As late as possible, because a process can be frozen at any moment.
         if (!(yield* mayStore)) return
+        yield* Ref.set(knownEnd, { entry, value: received.value, end })
         const now = yield* instant.now
-        const left = lifeOf(token) - (now.monotonic - instant.monotonicStart(token, startedAt, now))
-        yield* Ref.set(knownEnd, { entry, end: now.monotonic + left })
+        const left = end - now.monotonic
         // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
         yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
         // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
@@ -108,20 +120,31 @@ export const make = (
 
     /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
     short: Effect.zipWith(Ref.get(lastShort), instant.now, (short, now) => {
-      const isValid = short !== undefined && instant.elapsed(short.readAt, now) < short.left
-      return isValid ? short.token : undefined
+      const isValid = short !== undefined && instant.elapsed(short.at, now) < short.left
+      return isValid ? short : undefined
     })
   }))
 
-/** Returns the earliest end that is known of an entry, by the monotonic clock, and remembers it. */
-const limitEnd = (knownEnd: Ref.Ref<KnownEnd>, entry: string, end: number): Effect.Effect<number> =>
-  Ref.modify(knownEnd, (known) => {
-    const earliest = known.entry === entry ? Math.min(known.end, end) : end
-    return [earliest, { entry, end: earliest }]
+/**
+ * The token with its times by the wall clock now. If that has moved back, they move back, because otherwise the token
+ * would seem to be acquired later than now. If it has moved forward, the machine may have slept, so they stay.
+ */
+export const timedFor = (now: instant.Instant, { at, token }: Timed): AccessToken => {
+  // Rounded up, because the wall clock counts whole milliseconds.
+  const moved = Math.ceil(now.wall - at.wall - (now.monotonic - at.monotonic))
+  return moved >= 0 ? token : new AccessToken({
+    ...token,
+    acquiredAt: DateTime.unsafeMake(token.acquiredAt.epochMillis + moved),
+    expiresAt: DateTime.unsafeMake(token.expiresAt.epochMillis + moved)
   })
+}
 
-const lifeOf = ({ acquiredAt, expiresAt }: Pick<AccessToken, "acquiredAt" | "expiresAt">): number =>
-  expiresAt.epochMillis - acquiredAt.epochMillis
+/** Returns the earliest end that is known of an entry, by the monotonic clock, and remembers it. */
+const limitEnd = (knownEnd: Ref.Ref<KnownEnd | undefined>, read: KnownEnd): Effect.Effect<number> =>
+  Ref.modify(knownEnd, (known) => {
+    const end = known?.entry === read.entry ? Math.min(known.end, read.end) : read.end
+    return [end, { ...read, end }]
+  })
 
 /** A token is replaced because an API rejected it, or because the caller wants another one. */
 const isRejected = (token: AccessToken, { reason, replacing }: Wanted): boolean =>
@@ -174,24 +197,23 @@ const encode = (token: AccessToken): string =>
 const decodeStored = Schema.decodeUnknownOption(Stored)
 
 /**
- * Decodes a token of another machine, whose clock may be wrong. Returns `undefined` if the text is not a token, or if
- * nothing is left of its lifetime. `remaining` is what the store returned, counted from before the read.
+ * The token of another machine, whose clock may be wrong. Undefined if nothing is left of its lifetime. `remaining` is
+ * what the store returned, counted from before the read.
  */
-const decode = (
-  text: string | undefined,
+const foundOf = (
+  stored: typeof Stored.Type,
   maxLife: number,
-  { readAt, remaining, took }: Pick<Found, "readAt" | "took"> & { readonly remaining: number }
+  { at, remaining, took }: Pick<Found, "at" | "took"> & { readonly remaining: number }
 ): Found | undefined => {
-  const stored = Option.getOrUndefined(decodeStored(text))
-  if (stored === undefined) return undefined
-  const life = Math.min(lifeOf(stored), maxLife)
-  const left = Math.floor(Math.min(remaining - (lifeOf(stored) - life), life))
+  const storedLife = repeatedToken.lifeOf(stored)
+  const life = Math.min(storedLife, maxLife)
+  const left = Math.floor(Math.min(remaining - (storedLife - life), life))
   if (!(left > 0)) return undefined
-  const expiresAt = readAt.wall + left
+  const expiresAt = at.wall + left
   const token = new AccessToken({
     ...stored,
     acquiredAt: DateTime.unsafeMake(expiresAt - life),
     expiresAt: DateTime.unsafeMake(expiresAt)
   })
-  return { token, life, left, readAt, took }
+  return { token, at, life, left, took }
 }

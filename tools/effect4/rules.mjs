@@ -30,7 +30,7 @@ const renamed = {
   },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
-    ...{ decode: "fromInputUnsafe", DurationInput: "Input", lessThanOrEqualTo: "isLessThanOrEqualTo" }
+    ...{ decode: "fromInputUnsafe", DurationInput: "Input" }
   },
   Effect: {
     ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },

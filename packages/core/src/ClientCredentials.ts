@@ -57,11 +57,10 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
-  Effect.map(
-    checkBy([[/^$/, "is empty"]], options),
-    // Only the type has the brand.
-    () => Data.struct({ clientId: options.clientId, clientSecret: options.clientSecret }) as ClientCredentials
-  )
+  Effect.map(checkBy([[/^$/, "is empty"]], options), () => {
+    const credentials = Data.struct({ clientId: options.clientId, clientSecret: options.clientSecret })
+    return credentials as ClientCredentials // only the type has the brand
+  })
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the

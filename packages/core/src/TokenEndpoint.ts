@@ -116,7 +116,7 @@ export const make = (
     yield* checkKinds("endpoint", options)
     const url = yield* endpointUrl(options)
     const { request = TokenRequest.specification } = options
-    const isComplete = Predicate.isRecord(request) && typeof request.request === "function" &&
+    const isComplete = Predicate.isReadonlyRecord(request) && typeof request.request === "function" &&
       (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
     const problem = isComplete ? request.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* unusable("endpoint.request", problem)

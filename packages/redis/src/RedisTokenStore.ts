@@ -123,7 +123,7 @@ export const fromClient = (client: Commands, prefix?: string): Service => {
  */
 export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
-    if (!Predicate.isRecord(options)) return yield* unusable("RedisTokenStore", "must be an object")
+    if (!Predicate.isReadonlyRecord(options)) return yield* unusable("RedisTokenStore", "must be an object")
     const { prefix = "", url } = options
     if (!Redacted.isRedacted(url)) return yield* unusable("RedisTokenStore.url", "must be wrapped with Redacted.make")
     if (!Predicate.isString(prefix)) return yield* unusable("RedisTokenStore.prefix", "must be a text")

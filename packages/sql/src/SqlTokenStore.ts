@@ -150,7 +150,7 @@ export const layerLazy = <E>(
 
 /** Checks the name, because the statements contain it as it is. */
 const tableOf = (options: Options = {}): Effect.Effect<string, ConfigurationError> => {
-  if (!Predicate.isRecord(options)) {
+  if (!Predicate.isReadonlyRecord(options)) {
     return new ConfigurationError({ option: "SqlTokenStore", reason: "must be an object" })
   }
   const { table = defaultTable } = options

@@ -20,7 +20,7 @@ interface Problem {
 
 /** Returns the first problem of credentials, which may come from JavaScript. */
 export const problemOf = (credentials: unknown, rules: ReadonlyArray<Rule> = []): Problem | undefined => {
-  const { clientId, clientSecret }: { readonly [field: string]: unknown } = Predicate.isRecord(credentials)
+  const { clientId, clientSecret }: { readonly [field: string]: unknown } = Predicate.isReadonlyRecord(credentials)
     ? credentials
     : {}
   const idProblem = problemOfText(clientId, rules)

@@ -41,7 +41,7 @@ export const checkKinds = (
 const isOfKind = (kind: keyof typeof kinds, value: unknown): value is object => {
   if (kind === "list") return Array.isArray(value)
   // A duration is an object too, but has none of the options.
-  if (kind === "object") return Predicate.isRecord(value) && !Duration.isDuration(value)
+  if (kind === "object") return Predicate.isReadonlyRecord(value) && !Duration.isDuration(value)
   return typeof value === kind
 }
 

@@ -34,7 +34,7 @@ const length: rules.Rule = (value) =>
 const redirectTargets = rules.oneOf("elsewhere", "itself", "loop")
 
 const redirectTarget: rules.Rule = (value) =>
-  Predicate.isRecord(value) ? rules.optional(rules.headerValue)(value["location"]) : redirectTargets(value)
+  Predicate.isReadonlyRecord(value) ? rules.optional(rules.headerValue)(value["location"]) : redirectTargets(value)
 
 /** Rules for the fields of each step. */
 const stepRules: { readonly [Tag in Fault["_tag"]]: rules.Rules<Omit<Extract<Fault, { _tag: Tag }>, "_tag">> } = {

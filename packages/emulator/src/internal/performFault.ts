@@ -72,7 +72,9 @@ const changed = ({ regular, request }: FaultContext, added: Fault.Headers, chang
 const httpDateIn = (wait: Duration.DurationInput) =>
   Effect.map(
     DateTime.now,
-    (now) => DateTime.toDateUtc(DateTime.addDuration(now, Duration.min(wait, "365 days"))).toUTCString()
+    (now) =>
+      DateTime.toDateUtc(DateTime.addDuration(now, Duration.min(Duration.decode(wait), Duration.days(365))))
+        .toUTCString()
   )
 
 const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: FaultContext): Fault.Headers => {

@@ -44,7 +44,7 @@ export const optional = (rule: Rule): Rule => (value) => value === undefined ? u
 
 export const boolean = rule(Predicate.isBoolean, "must be true or false")
 export const list = rule(Array.isArray, "must be a list")
-export const record = rule(Predicate.isRecord, "must be an object")
+export const record = rule(Predicate.isReadonlyRecord, "must be an object")
 export const text = rule(Predicate.isString, "must be a text")
 
 export const matching = (pattern: RegExp, problem: string) =>
@@ -92,7 +92,7 @@ export const headerName = matching(/^[\w!#$%&'*+.^`|~-]+$/, "must be the name of
 export const headerValue = matching(/^[\t\x20-\x7e\x80-\xff]*$/, "must be the value of an HTTP header")
 
 const areHeaders = (value: unknown) =>
-  Predicate.isRecord(value) &&
+  Predicate.isReadonlyRecord(value) &&
   Object.entries(value).every(([name, values]) =>
     [headerName(name), ...[values].flat().map(headerValue)].every(Predicate.isUndefined)
   )

@@ -115,7 +115,7 @@ export const resolve = (options: Options) =>
       responses,
       steering,
       tls,
-      tokenLife: Duration.min(tokenLife, maxTokenLife),
+      tokenLife: Duration.min(Duration.decode(tokenLife), maxTokenLife),
       tokens,
       basePath,
       isRaw,

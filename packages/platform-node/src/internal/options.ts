@@ -9,4 +9,4 @@ export const check = (option: string, isUsable: boolean, reason: string): Effect
   isUsable ? Effect.void : unusable(option, reason)
 
 export const checkRecord = (option: string, value: unknown): Effect.Effect<void, ConfigurationError> =>
-  check(option, Predicate.isRecord(value), "must be an object")
+  check(option, Predicate.isReadonlyRecord(value), "must be an object")

@@ -7,6 +7,23 @@ import prose from "./tools/lint/prose.mjs"
 
 const restricted = (selector, message) => ({ selector, message })
 
+const formatting = (lineWidth) => [
+  "error",
+  {
+    config: {
+      indentWidth: 2,
+      lineWidth,
+      semiColons: "asi",
+      quoteStyle: "alwaysDouble",
+      trailingCommas: "never",
+      operatorPosition: "maintain",
+      "arrowFunction.useParentheses": "force",
+      "module.sortImportDeclarations": "maintain",
+      "module.sortExportDeclarations": "maintain"
+    }
+  }
+]
+
 /** Rules for library code. Tests, examples and scripts may use timers, promises and I/O directly. */
 const libraryRules = {
   "no-console": "error",
@@ -74,24 +91,11 @@ export default defineConfig(
       // For comments only, because dprint wraps code.
       "max-len": ["error", { code: 1000, comments: 120, ignoreUrls: true }],
       "simple-import-sort/imports": ["error", { groups: [["^\\u0000", "^node:", "^@?\\w", "^\\."]] }],
-      "@effect/dprint": [
-        "error",
-        {
-          config: {
-            indentWidth: 2,
-            lineWidth: 120,
-            semiColons: "asi",
-            quoteStyle: "alwaysDouble",
-            trailingCommas: "never",
-            operatorPosition: "maintain",
-            "arrowFunction.useParentheses": "force",
-            "module.sortImportDeclarations": "maintain",
-            "module.sortExportDeclarations": "maintain"
-          }
-        }
-      ]
+      "@effect/dprint": formatting(120)
     }
   },
+  // The code of other packages has longer lines.
+  { files: ["packages/cli/**/*.ts"], rules: { "@effect/dprint": formatting(100) } },
   {
     files: ["**/*.ts"],
     extends: [tseslint.configs.strictTypeChecked],

@@ -57,7 +57,7 @@ const sourceOf = (request: Request) =>
 
 const provided = (request: Request) =>
   Effect.map(
-    Layer.build(Layer.provide(AccessTokenProvider.layer(), sourceOf(request))),
+    Layer.build(Layer.orDie(Layer.provide(AccessTokenProvider.layer(), sourceOf(request)))),
     (context) => Context.get(context, AccessTokenProvider.AccessTokenProvider)
   )
 

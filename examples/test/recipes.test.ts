@@ -36,7 +36,7 @@ const token = (value: string) =>
       expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
     }))
 
-const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
+const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
 
 /** A provider over a source that calls a function with the number of each acquisition. */
 const provider = (
@@ -45,7 +45,8 @@ const provider = (
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
     layer: AccessTokenProvider.layer().pipe(
-      Layer.provide(TokenSource.layer(() => Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), answer)))
+      Layer.provide(TokenSource.layer(() => Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), answer))),
+      Layer.orDie
     )
   }))
 
@@ -149,8 +150,8 @@ describe("recipes", () => {
           return yield* error === undefined
             ? new AccessTokenError.TokenRefusedError({
               reason: "RateLimited",
-              status: 429,
-              retryAt: Option.some(DateTime.unsafeMake(now + 20_000))
+              httpStatus: 429,
+              retryAt: DateTime.unsafeMake(now + 20_000)
             })
             : error
         }).pipe(Effect.retry(atRetryAt(3)))

@@ -30,7 +30,7 @@ const renamed = {
   },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
-    ...{ decode: "fromInputUnsafe", DurationInput: "Input", lessThanOrEqualTo: "isLessThanOrEqualTo" }
+    ...{ decode: "fromInputUnsafe", DurationInput: "Input" }
   },
   Effect: {
     ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },
@@ -45,16 +45,27 @@ const renamed = {
     }
   },
   Either: {
-    ...{ Either: "Result.Result", isEither: "Result.isResult", isLeft: "Result.isFailure" },
-    ...{ isRight: "Result.isSuccess", left: "Result.fail", mapLeft: "Result.mapError" }
+    Either: "Result.Result",
+    getRight: "Result.getSuccess",
+    isEither: "Result.isResult",
+    isLeft: "Result.isFailure",
+    isRight: "Result.isSuccess",
+    left: "Result.fail",
+    mapLeft: "Result.mapError"
   },
-  Encoding: { encodeBase64: "Base64.encode", encodeBase64Url: "Base64Url.encode", encodeHex: "Hex.encode" },
+  Encoding: {
+    decodeBase64String: "Base64.decodeString",
+    encodeBase64: "Base64.encode",
+    encodeBase64Url: "Base64Url.encode",
+    encodeHex: "Hex.encode"
+  },
   Exit: { isInterrupted: "hasInterrupts" },
   Fiber: { RuntimeFiber: "Fiber" },
   FiberRef: { currentLoggers: "References.CurrentLoggers", currentMinimumLogLevel: "References.MinimumLogLevel" },
   Headers: { currentRedactedNames: "CurrentRedactedNames" },
   HttpBody: { unsafeJson: "jsonUnsafe" },
-  HttpClientRequest: { del: "delete" },
+  HttpClient: { currentTracerDisabledWhen: "TracerDisabledWhen" },
+  HttpClientRequest: { bodyUnsafeJson: "bodyJsonUnsafe", del: "delete" },
   HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },
   Layer: { scoped: "effect", scopedDiscard: "effectDiscard", unwrapEffect: "unwrap" },
@@ -81,6 +92,7 @@ const renamed = {
     ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
+  Ref: { unsafeMake: "makeUnsafe" },
   Scope: { CloseableScope: "Closeable", extend: "provide" },
   Stream: { repeatEffect: "fromEffectRepeat" },
   TestClock: { currentTimeMillis: "Clock.currentTimeMillis" }

@@ -1,8 +1,8 @@
 /** The rules on imports: modules import only from lower layers, and packages only from the packages listed here. */
 const layers = [
-  "AccessTokenError AccessTokenMetrics internal/(bounded|described|lifetime)",
+  "AccessTokenError AccessTokenMetrics internal/(advice|bounded|described|lifetime)",
   "AccessToken ClientCredentials TokenResponse " +
-  "internal/(backoff|baseUrl|boundedBody|configOf|credentials|httpErrors|manualRedirect|monotonicMillis|renewal)",
+  "internal/(backoff|baseUrl|boundedBody|configOf|credentials|httpErrors|instant|manualRedirect|monotonicMillis|options)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",
   "TokenEndpoint SharedTokenSource TokenStoreContract AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
   "AuthorizedHttpClient",

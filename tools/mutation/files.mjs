@@ -10,7 +10,7 @@ const sharing = ["sharedToken", "lease", "brokenStore", "sealing", "repeatedToke
 /** The files of a package with the same tests, by names with a space between them. */
 const parts = {
   core: {
-    "AccessTokenError internal/described": "AccessTokenError",
+    "AccessTokenError internal/advice internal/described": "AccessTokenError",
     "AccessTokenMetrics": "provider/metrics",
     "AccessToken": "AccessToken",
     "ClientCredentials internal/credentials": "endpoint/ClientCredentials endpoint/TokenRequest",
@@ -36,7 +36,8 @@ const parts = {
     "internal/client/hiddenHeader": "leaks/hiddenHeader client/recovery",
     "internal/client/trustedOrigins": "client/AuthorizedHttpClient StoreAuth",
     "internal/endpoint/exchange": "endpoint/retries endpoint/TokenRequest telemetry",
-    "internal/endpoint/failure internal/endpoint/retryAfter internal/endpoint/sanitise": "endpoint/failures",
+    "internal/endpoint/failure internal/endpoint/retryAfter": "endpoint/failures",
+    "internal/endpoint/sanitise internal/endpoint/sentRequest internal/endpoint/parseJson": "endpoint/failures",
     "internal/provider/acquisitions": "provider/inFlight provider/timeLimits provider/caching telemetry",
     "internal/provider/heldToken": `${provider} sharing/repeatedToken`,
     "internal/provider/instant": "provider/clocks",
@@ -98,7 +99,7 @@ export const explanations = {
   "Schema.transform(Schema.Null": "a value is encoded by the first member of the union",
   "return expiresAt <= now ?": "an expired token has too little left, so it is not returned either",
   "if (!isRenewal ||": "a renewal always replaces a token",
-  "return `The token endpoint refused": "a description has no space at its end",
+  ".replace(/\\.?": "a description has no space at its end",
   "return next === current ?": "a shortcut: setting the same state again has the same result",
   "HttpClientRequest.post(\"\")": "the endpoint sets the URL",
   "/insufficient_scope|": "the text instead of a missing header does not match either",
@@ -110,6 +111,7 @@ export const explanations = {
   "HttpClientError.isHttpClientError(error) &&":
     "a client that only sends fails with a response because of its status alone",
   "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
+  "error._tag === \"TokenRequestError\" ||": "no other error has one of these reasons",
   "Math.abs(last.expiresAt": "a difference of exactly 2 seconds may count as either",
   "const codes = causes": "the text instead of a missing code does not match either",
   "const texts = causes": "the text instead of a missing message does not match either",

@@ -61,7 +61,7 @@ const bySort = Match.type<Failure>().pipe(
   ),
   Match.tag("TokenRefusedError", (error) =>
     error.reason === "InvalidClient"
-      ? `The token endpoint refused the credentials (status ${error.status}): ` +
+      ? `The token endpoint refused the credentials (status ${error.httpStatus}): ` +
         "check STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET."
       : error.describe(variables)),
   Match.tag("TokenRequestError", "TokenResponseError", (error) => error.describe(variables)),

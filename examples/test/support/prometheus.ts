@@ -9,15 +9,7 @@ import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
-import {
-  AccessToken,
-  AccessTokenProvider,
-  ClientCredentials,
-  SharedTokenSource,
-  TokenSource,
-  TokenStore
-} from "@store-api/core"
-import { Emulator } from "@store-api/emulator"
+import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
 import { freePort } from "@store-api/testing/loopback"
 import { Context, DateTime, Effect, Layer, Logger, Redacted, Schedule, Schema, type Scope } from "effect"
 
@@ -204,16 +196,21 @@ const newToken = Effect.map(DateTime.now, (acquiredAt) =>
     expiresAt: DateTime.add(acquiredAt, { hours: 1 })
   }))
 
+const purpose = Effect.succeed({
+  name: ["https://auth.store.example"],
+  secret: Redacted.make("an-invented-secret"),
+  maxLifetime: "1 hour" as const
+})
+
 /** Adds labels as in docs/guides/telemetry.md. */
 const provider = (name: string, store: TokenStore.Service) =>
   Effect.gen(function*() {
-    const credentials = ClientCredentials.make(Emulator.demoClient)
     const layer = AccessTokenProvider.layer().pipe(
       // A busy machine must not look like a store that fails.
       Layer.provide(
-        SharedTokenSource.layer({ authUrl: "https://auth.store.example", credentials, storeTimeout: "30 seconds" })
+        SharedTokenSource.layer({ storeTimeout: "30 seconds" })
       ),
-      Layer.provide([TokenSource.layer(() => newToken), Layer.succeed(TokenStore.TokenStore, store)])
+      Layer.provide([TokenSource.layer(() => newToken, purpose), Layer.succeed(TokenStore.TokenStore, store)])
     )
     const context = yield* Effect.tagMetrics(Layer.build(layer), "store", name)
     return Context.get(context, AccessTokenProvider.AccessTokenProvider)

@@ -14,12 +14,15 @@ export const exitCodes = {
   done: { code: 0, text: "Done" },
   httpError: { code: 1, text: "The API responded with an error or a redirect (call)" },
   usage: { code: 2, text: "The command line is invalid" },
-  configuration: { code: 3, text: "A setting is missing or invalid, or (check) the clock is wrong" },
+  configuration: {
+    code: 3,
+    text: "A setting is missing or invalid, or (check) the clock is wrong"
+  },
   refused: { code: 4, text: "No token, and trying again will not help" },
   unavailable: { code: 5, text: "No token now; status: no valid token is cached" },
   noResponse: { code: 6, text: "The API did not respond" },
   status: { code: 7, text: "An error or a redirect of the API (call --fail, check)" },
-  output: { code: 8, text: "The output cannot be written, selected or shown on a terminal" },
+  output: { code: 8, text: "The output cannot be written, or not shown on a terminal" },
   unexpected: { code: 70, text: "A bug in store-api" },
   notStarted: { code: 127, text: "run cannot start the program; else the program's code" },
   interrupted: { code: 130, text: "Interrupted; 143 by SIGTERM" }
@@ -30,7 +33,10 @@ export class Fault extends Data.TaggedError("Fault")<{
   readonly message: string
 }> {}
 
-const faults = Record.map(exitCodes, ({ code }) => (message: string) => new Fault({ code, message }))
+const faults = Record.map(
+  exitCodes,
+  ({ code }) => (message: string) => new Fault({ code, message })
+)
 
 export const { configuration, httpError, noResponse, notStarted } = faults
 export const { output: unwritable, refused, status, unavailable, usage } = faults
@@ -41,7 +47,11 @@ export type LibraryError = AccessTokenError | ConfigurationError | UntrustedOrig
 export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault => {
   switch (error._tag) {
     case "UntrustedOriginError":
-      return usage(`The access token may only go to ${error.trusted.join(", ")}; nothing was sent to ${error.origin}.`)
+      return usage(
+        `The access token may only go to ${
+          error.trusted.join(", ")
+        }; nothing was sent to ${error.origin}.`
+      )
     case "ConfigurationError":
     case "CredentialsError":
       return configuration(error.describe(names))
@@ -56,5 +66,7 @@ export const listed = (words: ReadonlyArray<string>): string =>
 /** Returns the system's code of an error or of its cause. The rest of its message may contain the request. */
 export const systemCode = (cause: unknown, depth = 0): string | undefined => {
   if (!(cause instanceof Error) || depth > 4) return undefined
-  return "code" in cause && typeof cause.code === "string" ? cause.code : systemCode(cause.cause, depth + 1)
+  return "code" in cause && typeof cause.code === "string"
+    ? cause.code
+    : systemCode(cause.cause, depth + 1)
 }

@@ -1,5 +1,6 @@
 /** Starts the command `store-api`. */
+import { main } from "./commandLine.js"
 import { commands } from "./commands.js"
 import { runMain } from "./runMain.js"
 
-runMain(commands)
+runMain((args) => main(commands, args))

@@ -1,5 +1,8 @@
 /** Starts the command `store-api-emulator`, which is `store-api emulator` in its own package. */
-import { emulatorCommands } from "./emulatorCommands.js"
+import { main } from "./commandLine.js"
+import { emulatorCommands } from "./commands/emulator/command.js"
 import { runMain } from "./runMain.js"
 
-runMain(emulatorCommands, "emulator")
+const lineOf = (words: string) => words.replace(/^emulator/, "store-api-emulator")
+
+runMain((args) => main(emulatorCommands, ["emulator", ...args], lineOf))

@@ -1,4 +1,4 @@
-/** The flags of each command, from which the parser, the help and the completion are built. */
+/** The flags that several commands have. The parser, the help and the completion are built from such tables. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Fault, usage } from "./Fault.js"
@@ -51,70 +51,12 @@ export const common = {
   "verbose": { alias: "v", text: "Show each request on stderr, without secrets" }
 } as const satisfies Flags
 
-const caching = {
-  "force-refresh": { text: "Get a new token, and ignore a cooldown" },
+/** The flags of every command that acquires a token for its own use. */
+export const caching = {
+  "force-refresh": { text: "Get a new token, and cache it" },
   "no-cache": { text: "Neither read nor write the cache" }
 } as const satisfies Flags
 
-const json = { json: { text: "Print JSON" } } as const satisfies Flags
-
-export const token = {
-  format: { value: "FORMAT", choices: ["token", "header", "json"], text: "token (default), header or json" },
-  ...caching,
-  ...common
-} as const satisfies Flags
-
-export const call = {
-  method: { value: "METHOD", alias: "X", text: "Default: GET, or POST with --data" },
-  data: { value: "DATA", alias: "d", text: "Body; @PATH reads a file, @- or - stdin" },
-  header: { value: "HEADER", alias: "H", many: true, text: "Header of the request: 'Name: value'" },
-  include: { alias: "i", text: "Print status and headers before the body" },
-  output: { value: "PATH", alias: "o", text: "Write the body to this file; - is stdout" },
-  query: { value: "JMESPATH", text: "Print only a part of JSON, such as items[0].id" },
-  fail: { alias: "f", text: "Exit with code 7 for a status of 300 or more" },
-  timeout: { value: "TIME", text: "Longest time for the call, such as 500ms or 30s" },
-  ...caching,
-  ...common
-} as const satisfies Flags
-
-export const check = { ...json, ...common } as const satisfies Flags
-
-export const run = { ...caching, ...common } as const satisfies Flags
-
-export const profileAdd = {
-  "force": { text: "Replace a profile of this name" },
-  "no-verify": { text: "Do not request a token with the settings" },
-  ...common
-} as const satisfies Flags
-
-export const emulator = {
-  "port": { value: "PORT", text: "Port to listen on. Default: a free one" },
-  "token-life": { value: "TIME", text: "Lifetime of a token, such as 2s; default 60m" },
-  "token-path": { value: "PATH", text: "Default: /v1/oauth/accesstoken" },
-  "client-authentication": {
-    value: "METHOD",
-    many: true,
-    choices: ["specification", "client_secret_post", "client_secret_basic"],
-    text: "client_secret_post or client_secret_basic"
-  },
-  "client-id": { value: "ID", text: "Your own client. Default: demo-client" },
-  "scenario": { value: "SCENARIO", many: true, text: "Faults for the next requests" },
-  "responses": { value: "FILE", text: "JSON file with responses of the API" },
-  "state": { value: "FILE", text: "Keep the tokens in this file" },
-  "log": { value: "FORMAT", choices: ["text", "json"], text: "text (default), or json: one object per line" },
-  "dotenv": { value: "FILE", text: "Write the variables to this file" },
-  "lenient": { text: "Accept a charset and fields in any order" },
-  "list": { text: "List the scenarios" },
-  "tls": { text: "Use https, with a certificate for this run" }
-} as const satisfies Flags
-
-export const emulatorPort = {
-  port: { value: "PORT", text: "Default: the port in STORE_API_AUTH_URL" }
-} as const satisfies Flags
-
-export const emulatorFail = {
-  times: { value: "NUMBER", text: "Number of requests to which each fault applies" },
-  ...emulatorPort
-} as const satisfies Flags
+export const json = { json: { text: "Print JSON" } } as const satisfies Flags
 
 export const none = {} as const satisfies Flags

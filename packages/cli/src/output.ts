@@ -11,12 +11,17 @@ import { Host, type Service } from "./Host.js"
 type Out = "stdout" | "stderr"
 
 const hasColours = ({ process }: Service, out: Out): boolean =>
-  process[out].isTTY === true && process.env["TERM"] !== "dumb" && !process.env["NO_COLOR"] && !process.env["CI"]
+  process[out].isTTY === true && process.env["TERM"] !== "dumb" && !process.env["NO_COLOR"] &&
+  !process.env["CI"]
 
 const colours = { red: 31, green: 32, yellow: 33 }
 
-export const painted = (host: Service, out: Out, colour: keyof typeof colours, text: string): string =>
-  hasColours(host, out) ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
+export const painted = (
+  host: Service,
+  out: Out,
+  colour: keyof typeof colours,
+  text: string
+): string => hasColours(host, out) ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
 
 /** Waits until the text is written, so that a slow reader also slows the server down. */
 export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, Fault> =>
@@ -25,7 +30,11 @@ export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, 
       process[out].write(text, (error?: NodeJS.ErrnoException | null) => {
         // `runMain.ts` ends the program when its reader is gone.
         if (out === "stdout" && error?.code === "EPIPE") return
-        resume(error === null || error === undefined ? Effect.void : unwritable(`Cannot write to ${out}.`))
+        resume(
+          error === null || error === undefined
+            ? Effect.void
+            : unwritable(`Cannot write to ${out}.`)
+        )
       })
     }))
 
@@ -33,16 +42,23 @@ export const line = (text: string): Effect.Effect<void, Fault> => write("stdout"
 
 /** Shows control characters as `cat -v` does. Those of a server could move the cursor, set a title or reverse text. */
 export const visible = (text: string): string =>
-  text.replace(/\r(?=\n)/g, "").replace(/[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu, (control) => {
-    const code = control.charCodeAt(0)
-    return code < 0x80 ? `^${String.fromCharCode(code ^ 0x40)}` : `<U+${code.toString(16).padStart(4, "0")}>`
-  })
+  text.replace(/\r(?=\n)/g, "").replace(
+    /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu,
+    (control) => {
+      const code = control.charCodeAt(0)
+      return code < 0x80
+        ? `^${String.fromCharCode(code ^ 0x40)}`
+        : `<U+${code.toString(16).padStart(4, "0")}>`
+    }
+  )
 
 /** On a terminal, "after 2026-11-26T12:00:00Z" becomes a time from now, such as "in 3 s", which is not too early. */
 export const forPerson = (out: Out, text: string): Effect.Effect<string> =>
   Effect.zipWith(Host, Clock.currentTimeMillis, ({ process }, now) => {
     const relative = (_: string, at: string) => `in ${inWords(Date.parse(at) - now + 999)}`
-    return process[out].isTTY === true ? text.replace(/\bafter (\d{4}-\d\d-\d\dT[\d:.]+Z)/g, relative) : text
+    return process[out].isTTY === true
+      ? text.replace(/\bafter (\d{4}-\d\d-\d\dT[\d:.]+Z)/g, relative)
+      : text
   })
 
 /** A duration by its two largest units. */
@@ -54,17 +70,27 @@ export const inWords = (millis: number): string => {
 }
 
 /** Prints what a person should know but no program reads. */
-export const note = (text: string): Effect.Effect<void> => Effect.ignore(write("stderr", `store-api: ${text}\n`))
+export const note = (text: string): Effect.Effect<void> =>
+  Effect.ignore(write("stderr", `store-api: ${text}\n`))
 
 /** Prints why a run fails. */
 export const problem = (message: string): Effect.Effect<void> =>
-  Effect.zipWith(Host, forPerson("stderr", message), (host, text) => painted(host, "stderr", "red", text)).pipe(
+  Effect.zipWith(
+    Host,
+    forPerson("stderr", message),
+    (host, text) => painted(host, "stderr", "red", text)
+  ).pipe(
     Effect.flatMap(note)
   )
 
 /** On a terminal, reports after 2 seconds what the command is waiting for. */
-export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-  const slow = Effect.interruptible(Effect.delay(note(`Waiting for ${what}. Press Ctrl+C to stop.`), "2 seconds"))
+export const whileWaiting = <A, E, R>(
+  what: string,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => {
+  const slow = Effect.interruptible(
+    Effect.delay(note(`Waiting for ${what}. Press Ctrl+C to stop.`), "2 seconds")
+  )
   const noted = Effect.acquireUseRelease(Effect.fork(slow), () => effect, Fiber.interruptFork)
   return Effect.flatMap(Host, ({ process }) => process.stderr.isTTY === true ? noted : effect)
 }
@@ -73,10 +99,18 @@ export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, 
 export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Host, (host) => {
     const logger = Logger.make<unknown, void>(({ annotations, logLevel, message }) => {
-      const details = [...annotations].map(([name, value]) => `${name}: ${String(value)}`).join(", ")
+      const details = [...annotations].map(([name, value]) => `${name}: ${String(value)}`).join(
+        ", "
+      )
       const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
       const level = painted(host, "stderr", "yellow", logLevel.label.toLowerCase())
-      host.process.stderr.write(`store-api: ${level}: ${words}${details === "" ? "" : ` (${details})`}\n`)
+      host.process.stderr.write(
+        `store-api: ${level}: ${words}${details === "" ? "" : ` (${details})`}\n`
+      )
     })
-    return Effect.locally(effect, FiberRef.currentLoggers, HashSet.make<[Logger.Logger<unknown, unknown>]>(logger))
+    return Effect.locally(
+      effect,
+      FiberRef.currentLoggers,
+      HashSet.make<[Logger.Logger<unknown, unknown>]>(logger)
+    )
   })

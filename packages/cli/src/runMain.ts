@@ -4,8 +4,6 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import type { Commands } from "./Command.js"
-import { main } from "./commandLine.js"
 import { exitCodes } from "./Fault.js"
 
 // A closed pipe (`| head`) ends the run without an error, but the run continues if only standard error is closed.
@@ -30,9 +28,11 @@ process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
 /** How long finalizers may take after a signal. */
 const grace = "2 seconds"
 
-/** Runs a command line that begins with these words. */
-export const runMain = (commands: Commands, ...first: ReadonlyArray<string>): void => {
-  const program = Effect.flatMap(Effect.forkDaemon(main(commands, [...first, ...process.argv.slice(2)])), (fiber) => {
+/** `main`: turns the arguments into an exit code. */
+export const runMain = (
+  main: (args: ReadonlyArray<string>) => Effect.Effect<number>
+): void => {
+  const program = Effect.flatMap(Effect.forkDaemon(main(process.argv.slice(2))), (fiber) => {
     const stop = Effect.timeoutOption(Effect.interruptible(Fiber.interrupt(fiber)), grace)
     return Effect.onInterrupt(Fiber.join(fiber), () => stop)
   })
@@ -42,9 +42,12 @@ export const runMain = (commands: Commands, ...first: ReadonlyArray<string>): vo
     teardown: (exit: Exit.Exit<unknown, unknown>) => {
       if (Exit.isSuccess(exit)) process.exit(Number(exit.value))
       if (Cause.isInterruptedOnly(exit.cause)) process.exit(interrupted)
-      process.stderr.write(`store-api failed unexpectedly: ${String(Cause.squash(exit.cause))}\n`, () => {
-        process.exit(exitCodes.unexpected.code)
-      })
+      process.stderr.write(
+        `store-api failed unexpectedly: ${String(Cause.squash(exit.cause))}\n`,
+        () => {
+          process.exit(exitCodes.unexpected.code)
+        }
+      )
     }
   })
 }

@@ -4,33 +4,82 @@ import { Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
 import { exitCodes } from "../src/Fault.js"
-import { demoSecret, hasColours, newUser, onTerminal, prints, refuses, run, started } from "./support/cli.js"
-import { type User, withEnv } from "./support/cli.js"
+import {
+  demoSecret,
+  hasColours,
+  newUser,
+  onTerminal,
+  prints,
+  refuses,
+  run,
+  started,
+  type User,
+  withEnv
+} from "./support/cli.js"
 
 /** Lines that are wrong, and the message for each. */
 const refused: ReadonlyArray<readonly [line: string, message: string]> = [
-  ["token --Profile books", "Unknown option '--Profile'. Did you mean --profile? See store-api token --help."],
+  [
+    "token --Profile books",
+    "Unknown option '--Profile'. Did you mean --profile? See store-api token --help."
+  ],
   ["token --Client-Id=canary", "Unknown option '--Client-Id'. See store-api token --help."],
-  ["token --no-cach", "Unknown option '--no-cach'. Did you mean --no-cache? See store-api token --help."],
+  [
+    "token --no-cach",
+    "Unknown option '--no-cach'. Did you mean --no-cache? See store-api token --help."
+  ],
   ["token -x", "Unknown option '-x'. See store-api token --help."],
   ["token --constructor", "Unknown option '--constructor'. See store-api token --help."],
   ["call /orders -X DELETE --dry-run", "Unknown option '--dry-run'. See store-api call --help."],
-  ["call --includ /orders", "Unknown option '--includ'. Did you mean --include? See store-api call --help."],
+  [
+    "call --includ /orders",
+    "Unknown option '--includ'. Did you mean --include? See store-api call --help."
+  ],
   ["token --client-id", "Option '--client-id <ID>' argument missing. See store-api token --help."],
-  ["token --client-id --no-cache", "--client-id needs a value: --client-id ID. See store-api token --help."],
-  ["token --client-id one --client-id two", "--client-id is given twice. See store-api token --help."],
-  ["--client-id one token --client-id two", "--client-id is given twice. See store-api token --help."],
+  [
+    "token --client-id --no-cache",
+    "--client-id needs a value: --client-id ID. See store-api token --help."
+  ],
+  [
+    "token --client-id one --client-id two",
+    "--client-id is given twice. See store-api token --help."
+  ],
+  [
+    "--client-id one token --client-id two",
+    "--client-id is given twice. See store-api token --help."
+  ],
   ["call -d --include /orders", "--data needs a value: --data DATA. See store-api call --help."],
-  ["token --format xml", "--format must be one of token, header, json. See store-api token --help."],
-  ["token something", "Too many arguments for 'token'. Expected 0 arguments but got 1. See store-api token --help."],
+  [
+    "token --format xml",
+    "--format must be one of token, header, json. See store-api token --help."
+  ],
+  [
+    "token something",
+    "Too many arguments for 'token'. Expected 0 arguments but got 1. See store-api token --help."
+  ],
   ["call", "Missing required argument 'path'. See store-api call --help."],
-  ["call /orders /more", "Too many arguments for 'call'. Expected 1 argument but got 2. See store-api call --help."],
+  [
+    "call /orders /more",
+    "Too many arguments for 'call'. Expected 1 argument but got 2. See store-api call --help."
+  ],
   ["call /orders --timeout soon", "--timeout must be a time such as 500ms, 30s or 2m."],
-  ["call /orders#first", "The path must not contain a #, because a fragment is not sent. In a path, write %23."],
-  ["check /#", "The path must not contain a #, because a fragment is not sent. In a path, write %23."],
-  ["--profile books emulator", "--profile is not a flag of emulator. See store-api emulator --help."],
+  [
+    "call /orders#first",
+    "The path must not contain a #, because a fragment is not sent. In a path, write %23."
+  ],
+  [
+    "check /#",
+    "The path must not contain a #, because a fragment is not sent. In a path, write %23."
+  ],
+  [
+    "--profile books emulator",
+    "--profile is not a flag of emulator. See store-api emulator --help."
+  ],
   ["run", "Missing required argument 'command'. See store-api run --help."],
-  ["run --no-cach -- sh", "Unknown option '--no-cach'. Did you mean --no-cache? See store-api run --help."],
+  [
+    "run --no-cach -- sh",
+    "Unknown option '--no-cach'. Did you mean --no-cache? See store-api run --help."
+  ],
   ["--no-cache token", "Unknown option '--no-cache'. See store-api --help."],
   ["tokens", "Unknown command 'tokens'. Did you mean token? See store-api --help."],
   ["emulator fial x", "Unknown command 'fial'. See store-api emulator --help."],
@@ -42,11 +91,14 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
 ]
 
 describe("a line that cannot be used", () => {
-  test.live.each(refused)("%s: fails with a line that says what to do, and sends nothing", function*([line, message]) {
-    const { emulator, user } = yield* started
-    yield* refuses(user, line, 2, message)
-    deepStrictEqual(yield* emulator.requests, [])
-  })
+  test.live.each(refused)(
+    "%s: fails with a line that says what to do, and sends nothing",
+    function*([line, message]) {
+      const { emulator, user } = yield* started
+      yield* refuses(user, line, 2, message)
+      deepStrictEqual(yield* emulator.requests, [])
+    }
+  )
 
   test.live("common flags may stand before the command, with a space or with =", function*() {
     const { emulator, user } = yield* started
@@ -58,7 +110,17 @@ describe("a line that cannot be used", () => {
 })
 
 const commands = [
-  ...["token", "call", "check", "run", "status", "logout", "profile", "profile add", "profile show"],
+  ...[
+    "token",
+    "call",
+    "check",
+    "run",
+    "status",
+    "logout",
+    "profile",
+    "profile add",
+    "profile show"
+  ],
   ...["profile list", "profile remove", "emulator", "completion"]
 ]
 
@@ -72,7 +134,9 @@ describe("help", () => {
     for (const command of commands) {
       if (!command.includes(" ")) assert.match(whole, new RegExp(`^ {2}${command} `, "m"))
     }
-    for (const { code, text } of Object.values(exitCodes)) assert.include(whole, `${code}  ${text}\n`)
+    for (const { code, text } of Object.values(exitCodes)) {
+      assert.include(whole, `${code}  ${text}\n`)
+    }
     assert.isAtMost(widest(whole.split("\n")), 80)
   })
 
@@ -90,12 +154,22 @@ describe("help", () => {
       const examples = lines.filter((line) => line.startsWith("  $ ")).join(" ")
       assert.notMatch(examples.replace(/'[^']*'/g, ""), /[?*[\]^#()]/)
       const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
-      for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
+      for (const line of options.split("\n")) {
+        assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
+      }
       assert.isFalse(hasColours(help))
-      const again = /^(profile|emulator)$/.test(command) ? [command, "help"] : ["help", ...words, "/more"]
-      for (const args of [["help", ...words], again]) assert.strictEqual(yield* prints(user, args), help)
+      const again = /^(profile|emulator)$/.test(command)
+        ? [command, "help"]
+        : ["help", ...words, "/more"]
+      for (const args of [["help", ...words], again]) {
+        assert.strictEqual(yield* prints(user, args), help)
+      }
       const { screen } = yield* onTerminal(user, [...words, "--help"], { columns: 60 })
-      assert.isAtMost(widest(screen.split("\r\n").filter((line) => !line.startsWith("  $ "))), 60, screen)
+      assert.isAtMost(
+        widest(screen.split("\r\n").filter((line) => !line.startsWith("  $ "))),
+        60,
+        screen
+      )
     }
   )
 
@@ -106,7 +180,9 @@ describe("help", () => {
 
 /** `shells.slow.test.ts` drives the scripts in each shell. */
 describe("completion", () => {
-  const offered: ReadonlyArray<readonly [words: ReadonlyArray<string>, offers: ReadonlyArray<string>]> = [
+  const offered: ReadonlyArray<
+    readonly [words: ReadonlyArray<string>, offers: ReadonlyArray<string>]
+  > = [
     [["profile", ""], ["add", "show", "list", "remove"]],
     [["help", "profile", ""], ["add", "show", "list", "remove"]],
     [["token", "--profile", ""], ["books"]],
@@ -125,7 +201,10 @@ describe("completion", () => {
 
   test.live("offers commands, their flags, profiles, scenarios and formats, and leaves paths to the shell", function*() {
     const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
-    yield* run(user, "profile add books --auth-url https://auth.example --client-id me --no-verify".split(" "))
+    yield* run(
+      user,
+      "profile add books --auth-url https://auth.example --client-id me --no-verify".split(" ")
+    )
     const rows = (...words: ReadonlyArray<string>) =>
       Effect.map(prints(user, ["__complete", ...words]), (text) => text.split("\n").slice(0, -1))
     const completed = (...words: ReadonlyArray<string>) =>
@@ -133,7 +212,9 @@ describe("completion", () => {
     assert.include(yield* rows(""), "token\tPrint an access token for another program")
     assert.include(yield* rows("call", "-"), "--fail\tExit with code 7 for a status of 300 or more")
     assert.match((yield* rows("emulator", "--scenario", ""))[0] ?? "", /^[\w/-]+\t.+/)
-    for (const [words, offers] of offered) deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
+    for (const [words, offers] of offered) {
+      deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
+    }
     assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])
     assert.include(yield* completed("--profile", "books", ""), "token")
     assert.include(yield* completed("help", "to"), "token")

@@ -11,8 +11,20 @@ import { selfSigned } from "@store-api/testing/certificates"
 import { byName, listen, startProxy, startTlsStore } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Effect, Record } from "effect"
-import { check, demoSecret, fails, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
-import { startedWith, variablesIn, withEnv, without } from "./support/cli.js"
+import {
+  check,
+  demoSecret,
+  fails,
+  lastToken,
+  newUser,
+  profilesOf,
+  run,
+  started,
+  startedWith,
+  variablesIn,
+  withEnv,
+  without
+} from "./support/cli.js"
 import { alias, build, hasTerminals, runProcess, runWith, startProcess } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
@@ -48,28 +60,43 @@ describe("the binary", () => {
     const profile = yield* runProcess(alone, ["status", "--profile", "books"])
     assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\n$/)
     const { stdout } = yield* runProcess(alone, ["status"])
-    if (process.platform !== "darwin") assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
+    if (process.platform !== "darwin") {
+      assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
+    }
   })
 })
 
 describe("pipes", () => {
   test.live.each(
     [
-      ["stderr", "does not change the exit code of a failure", { STORE_API_CLIENT_SECRET: "another" }, 4],
+      ["stderr", "does not change the exit code of a failure", {
+        STORE_API_CLIENT_SECRET: "another"
+      }, 4],
       ["stdout", "ends the run with code 0 and no message", {}, 0]
     ] as const
   )("a closed %s %s", function*([stream, , env, code]) {
-    const { child, end } = yield* startProcess(withEnv((yield* started).user, env), ["token"], shows)
+    const { child, end } = yield* startProcess(
+      withEnv((yield* started).user, env),
+      ["token"],
+      shows
+    )
     child[stream].destroy()
     deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
   })
 
-  test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 8", function*() {
-    for (const line of ["completion fish", "emulator --list"]) {
-      const full = yield* runWith(yield* newUser({}), line.split(" "), ["ignore", openSync("/dev/full", "w"), "pipe"])
-      deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"], line)
+  test.live.runIf(process.platform === "linux")(
+    "a full disk behind stdout is one line, and code 8",
+    function*() {
+      for (const line of ["completion fish", "emulator --list"]) {
+        const full = yield* runWith(yield* newUser({}), line.split(" "), [
+          "ignore",
+          openSync("/dev/full", "w"),
+          "pipe"
+        ])
+        deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"], line)
+      }
     }
-  })
+  )
 
   test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
     const { user } = yield* started
@@ -87,7 +114,10 @@ describe("pipes", () => {
     deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
     const [code, stderr] = yield* runWith(user, line, [openSync(user.cwd, "r"), "pipe", "pipe"])
     assert.strictEqual(code, 3)
-    assert.match(stderr, /^store-api: (--secret-file is empty: .*|Cannot read standard input, .*)\.\n$/)
+    assert.match(
+      stderr,
+      /^store-api: (--secret-file is empty: .*|Cannot read standard input, .*)\.\n$/
+    )
   })
 })
 
@@ -97,7 +127,9 @@ describe("signals", () => {
   )("%s ends a call with code %i, and a check while a server is silent", function*([signal, code]) {
     const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
     const call = yield* startProcess(user, ["call", "/orders"])
-    while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) yield* Effect.sleep("20 millis")
+    while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) {
+      yield* Effect.sleep("20 millis")
+    }
     call.child.kill(signal)
     deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
     const { port } = yield* listen(Net.createServer())
@@ -131,7 +163,10 @@ describe("store-api-emulator", () => {
       const user = yield* newUser({})
       const outcome = yield* runProcess(user, line.split(" "), { program: alias })
       const { code, ...texts } = yield* run(user, ["emulator", ...line.split(" ")])
-      const renamed = Record.map(texts, (text) => text.replaceAll("store-api emulator", "store-api-emulator"))
+      const renamed = Record.map(
+        texts,
+        (text) => text.replaceAll("store-api emulator", "store-api-emulator")
+      )
       deepStrictEqual(outcome, { code, ...renamed })
     }
   )
@@ -141,40 +176,61 @@ describe("store-api-emulator", () => {
     const url = `${variables["STORE_API_URL"] ?? ""}/v1/oauth/accesstoken`
     const headers = { "Content-Type": "application/x-www-form-urlencoded" }
     const form = "grant_type=client_credentials&client_id=demo-client&client_secret="
-    const ask = Effect.promise(() => fetch(url, { method: "POST", headers, body: form.padEnd(60_000, "x") }))
-    const statuses = yield* Effect.all(Effect.replicate(Effect.map(ask, ({ status }) => status), 2000), {
-      concurrency: 8
-    })
+    const ask = Effect.promise(() =>
+      fetch(url, { method: "POST", headers, body: form.padEnd(60_000, "x") })
+    )
+    const statuses = yield* Effect.all(
+      Effect.replicate(Effect.map(ask, ({ status }) => status), 2000),
+      {
+        concurrency: 8
+      }
+    )
     deepStrictEqual([...new Set(statuses)], [401])
   }, 120_000)
 })
 
 describe("store-api run", () => {
-  test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], ["kill -KILL $$", 137]])(
+  test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], [
+    "kill -KILL $$",
+    137
+  ]])(
     "gives a program the token and the input; after %s it ends with code %i",
     function*([program, code]) {
       const { emulator, user } = yield* started
       const line = ["run", "sh", "-c", `cat; echo $STORE_API_ACCESS_TOKEN; ${program}`]
       const outcome = yield* runProcess(user, line, { ...shows, stdin: "input " })
-      deepStrictEqual(outcome, { code, stdout: `input ${yield* lastToken(emulator)}\n`, stderr: "" })
+      deepStrictEqual(outcome, {
+        code,
+        stdout: `input ${yield* lastToken(emulator)}\n`,
+        stderr: ""
+      })
     }
   )
 
   test.live("ends with code 127 if the program cannot be started", function*() {
     for (const [program, why] of [["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const) {
       const outcome = yield* runProcess((yield* started).user, ["run", "--", program])
-      deepStrictEqual(outcome, { code: 127, stdout: "", stderr: `store-api: Cannot run ${program} (${why}).\n` })
+      deepStrictEqual(outcome, {
+        code: 127,
+        stdout: "",
+        stderr: `store-api: Cannot run ${program} (${why}).\n`
+      })
     }
   })
 
-  test.live.each(["SIGINT", "SIGTERM"] as const)("passes %s on; the program decides when it ends", function*(signal) {
-    const { user } = yield* started
-    const script = `trap 'echo ${signal}; exit 7' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`
-    const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
-    assert.isTrue(yield* running.shows(/ready/))
-    running.child.kill(signal)
-    deepStrictEqual(yield* running.end, { code: 7, stdout: `ready\n${signal}\n`, stderr: "" })
-  })
+  test.live.each(["SIGINT", "SIGTERM"] as const)(
+    "passes %s on; the program decides when it ends",
+    function*(signal) {
+      const { user } = yield* started
+      const script = `trap 'echo ${signal}; exit 7' ${
+        signal.slice(3)
+      }; echo ready; while :; do sleep 0.1; done`
+      const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
+      assert.isTrue(yield* running.shows(/ready/))
+      running.child.kill(signal)
+      deepStrictEqual(yield* running.end, { code: 7, stdout: `ready\n${signal}\n`, stderr: "" })
+    }
+  )
 })
 
 describe("NODE_EXTRA_CA_CERTS", () => {
@@ -247,7 +303,9 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
   test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {
     const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
     const { end, shows, type } = yield* startProcess(user, ["call", "/orders"], terminal)
-    assert.isTrue(yield* shows(/store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/))
+    assert.isTrue(
+      yield* shows(/store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/)
+    )
     yield* type("\u0003")
     deepStrictEqual(yield* end, { code: 130, stdout: "^C\r\n", stderr: "" })
   })

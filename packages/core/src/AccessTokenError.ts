@@ -13,15 +13,13 @@ import * as Equal from "effect/Equal"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as advice from "./internal/advice.js"
 import { described } from "./internal/described.js"
 
-const optional = <A, I>(schema: Schema.Schema<A, I>) =>
-  Schema.optionalWith(schema, { as: "Option" }).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
-
 /** The earliest time for another attempt: that of the endpoint's `Retry-After`, or the end of the cooldown. */
-const RetryAt = /* @__PURE__ */ optional(Schema.DateTimeUtc)
+const RetryAt = /* @__PURE__ */ Schema.optional(Schema.DateTimeUtc)
 
-const OptionalText = /* @__PURE__ */ optional(Schema.String)
+const OptionalText = /* @__PURE__ */ Schema.optional(Schema.String)
 
 /**
  * The names that a program gives to the options of this library, for error messages: `{ authUrl: "--auth-url" }`.
@@ -35,12 +33,6 @@ const OptionalText = /* @__PURE__ */ optional(Schema.String)
 export interface OptionNames {
   readonly [option: string]: string | undefined
 }
-
-const nameOf = (option: string, names: OptionNames): string => names[option] ?? option
-
-/** The end of a message: the earliest time for another attempt. */
-const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
-  Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
 
 /**
  * A token has expired (the specification, "States and transitions").
@@ -89,7 +81,7 @@ export class TokenExpiredError
       DeadOnArrival: `The token endpoint returned a token that had already expired at ${expired}: ` +
         "check the system clock and the expires_in of the response."
     }
-    return sentences[this.reason] + retryAfter(this.retryAt)
+    return sentences[this.reason] + advice.retryAfter(this.retryAt)
   }
 }
 
@@ -129,7 +121,7 @@ export class CredentialsError
 {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    const name = names[this.field] ?? Option.getOrElse(this.variable, () => `The ${this.field}`)
+    const name = names[this.field] ?? this.variable ?? `The ${this.field}`
     return `${name} ${this.reason}: correct the client credentials.`
   }
 }
@@ -140,9 +132,10 @@ export class CredentialsError
  * - `Transport`: the connection failed or broke.
  * - `Timeout`: no response within the deadline.
  * - `Certificate`: the TLS certificate of the endpoint is not trusted.
+ * - `Proxy`: a proxy refused the connection, because it needs another user name and password (407, RFC 9110 §15.5.8).
  * - `Redirect`: the endpoint redirected the request. Credentials are not sent to another URL.
  * - `TooLarge`: the response was longer than `maxResponseBytes`.
- * - `Closed`: the scope of the layer is closed.
+ * - `Closed`: the scope of the layer is closed or, if there is a `code`, that of the layer of the HTTP client.
  *
  * What to do: retry `Transport` and `Timeout`, not before `retryAt`. The other causes need a person.
  *
@@ -164,7 +157,7 @@ export class TokenRequestError
   extends /* @__PURE__ */ described(() =>
     Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")("TokenRequestError", {
       /** Why, as listed above. */
-      reason: Schema.Literal("Transport", "Timeout", "Certificate", "Redirect", "TooLarge", "Closed"),
+      reason: Schema.Literal("Transport", "Timeout", "Certificate", "Proxy", "Redirect", "TooLarge", "Closed"),
       /** The number of attempts in this acquisition. */
       attempts: Schema.NonNegativeInt,
       /** The error code of the system, such as `ECONNREFUSED`. Default none. */
@@ -176,19 +169,21 @@ export class TokenRequestError
 {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    const authUrl = nameOf("authUrl", names)
     const attempts = this.attempts === 1 ? "1 attempt" : `${this.attempts} attempts`
-    const details = [attempts, ...Option.toArray(this.code)].join(", ")
-    const sentences = {
-      Transport: `Cannot reach the token endpoint (${details}): check ${authUrl}, the network and the proxy.`,
-      Timeout: `The token endpoint did not respond in time (${details}): try again later.`,
-      Certificate: `The TLS certificate of the token endpoint is not trusted (${details}): ` +
-        `check ${authUrl}, the system clock and its certificate authorities.`,
-      Redirect: `The token endpoint redirected the request, which is not followed: set ${authUrl} to its target.`,
-      TooLarge: `The response of the token endpoint is too large for a token: check ${authUrl}.`,
-      Closed: "The layer of the access token is closed: keep its scope open."
+    const details = this.code === undefined ? attempts : `${attempts}, ${this.code}`
+    const happened = {
+      Transport: `Cannot reach the token endpoint (${details})`,
+      Timeout: `The token endpoint did not respond in time (${details})`,
+      Certificate: `The TLS certificate of the token endpoint is not trusted (${details})`,
+      Proxy: `The proxy refused the connection to the token endpoint (407, ${details})`,
+      Redirect: "The token endpoint redirected the request, which is not followed",
+      TooLarge: "The response of the token endpoint is too large for a token",
+      Closed: this.code === undefined
+        ? "The layer of the access token is closed"
+        : `The layer of the HTTP client is closed (${details})`
     }
-    return sentences[this.reason] + retryAfter(this.retryAt)
+    const remedy = advice.ofFailedRequest(names)[this.reason]
+    return `${happened[this.reason]}: ${remedy}.${advice.retryAfter(this.retryAt)}`
   }
 }
 
@@ -203,9 +198,9 @@ export class TokenRequestError
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 that comes from an API. Check `authUrl`, and what the client is allowed to do.
  *
- * `code` and `description` come from the response. They are dropped if they contain the secret or a token, as sent,
- * percent-encoded or in base64. In a description, the client id becomes `<client id>`, and control characters become
- * spaces.
+ * `code` and `description` come from the response. They are dropped if they contain the secret, a token, or another
+ * header or parameter of the request with at least 8 characters: as sent, escaped or in base64. A registered code is
+ * kept. In a description, the client id becomes `<client id>`, and control characters become spaces.
  *
  * @example
  * ```ts
@@ -227,7 +222,7 @@ export class TokenRefusedError
       /** Why, as listed above. */
       reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
       /** The HTTP status of the response. */
-      status: Schema.Int,
+      httpStatus: Schema.Int,
       /** The error code of the response, such as `invalid_client`, at most 100 characters. Default none. */
       code: OptionalText,
       /** The description in the response, in one line of at most 256 characters. Default none. */
@@ -247,36 +242,12 @@ export class TokenRefusedError
 {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    const authUrl = nameOf("authUrl", names)
-    const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
-    const client = "the client id and secret"
-    const permission = "what the client is allowed to do"
-    const parameters = "the parameters of the token request"
-    const path = `${authUrl} and the path of the token endpoint`
-    const code = Option.getOrElse(this.code, () => "")
-    const advice = {
-      InvalidClient: this.changedByFormDecoding
-        ? `check ${client}, which contain characters that servers read differently, such as + or %, unless ` +
-          `${names["request"] ?? "TokenRequest.clientSecretPost"} sends them`
-        : `check ${client}`,
-      InvalidRequest: code === ""
-        ? `check ${path}`
-        : /^invalid_(scope|target)$/.test(code)
-        ? `check ${parameters}`
-        : /^(unauthorized_client|invalid_grant)$/.test(code)
-        ? `check ${client}, and ${permission}`
-        : `check ${authUrl}, and ${parameters} if it has any`,
-      RateLimited: "send fewer requests",
-      Unavailable: "try again later",
-      Other: this.status === 401
-        ? `check ${authUrl}, which leads to a protected API`
-        : this.status === 404 || this.status === 405
-        ? `check ${path}`
-        : `check ${authUrl} and ${permission}`
-    }
-    return `The token endpoint refused the request (${details.join(", ").replace(/\.?\s*$/, "")}): ${
-      advice[this.reason]
-    }.${retryAfter(this.retryAt)}`
+    const details = [`status ${this.httpStatus}`, this.code, this.description]
+      .filter((detail) => detail !== undefined)
+      .join(", ")
+      .replace(/\.?\s*$/, "")
+    return `The token endpoint refused the request (${details}): ` +
+      `${advice.ofRefusal(this, names)[this.reason]}.${advice.retryAfter(this.retryAt)}`
   }
 }
 
@@ -312,13 +283,14 @@ export class TokenResponseError
   describe(names: OptionNames = {}): string {
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
     return `The token endpoint returned no usable token (${problems.join("; ")}): ` +
-      `check ${nameOf("authUrl", names)}.${retryAfter(this.retryAt)}`
+      `check ${advice.nameOf("authUrl", names)}.${advice.retryAfter(this.retryAt)}`
   }
 }
 
 /**
- * An option or a variable is unusable. Raised while a layer is built, and therefore not part of `AccessTokenError`.
- * What to do: correct the named option.
+ * An option or a variable is unusable: it has another type, is NaN or negative, makes no sense together with another
+ * option, or is missing although another one needs it. Raised while a layer is built, and therefore not part of
+ * `AccessTokenError`. What to do: correct the named option.
  *
  * @example
  * ```ts
@@ -337,7 +309,10 @@ export class TokenResponseError
 export class ConfigurationError
   extends /* @__PURE__ */ described(() =>
     Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")("ConfigurationError", {
-      /** The name of the option or the variable, such as `authUrl` or `HTTPS_PROXY`. */
+      /**
+       * The path of the option in the options of `NodeStoreAuth`, such as `authUrl` or `shared.lease`, the name of a
+       * store with its option, such as `SqlTokenStore.table`, or a variable, such as `HTTPS_PROXY`.
+       */
       option: Schema.String,
       /** The problem, as the end of a sentence: "must not have a query". Never the value. */
       reason: Schema.String,
@@ -348,10 +323,9 @@ export class ConfigurationError
 {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    const unless = Option.match(this.permittedBy, {
-      onNone: () => "",
-      onSome: (option) => `, unless ${nameOf(option, names)} is set`
-    })
+    const unless = this.permittedBy === undefined
+      ? ""
+      : `, unless ${advice.nameOf(this.permittedBy, names)} is set`
     return `${names[this.option] ?? `The option ${this.option}`} ${this.reason}${unless}.`
   }
 }
@@ -387,7 +361,7 @@ export class UntrustedOriginError
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     return `The request was not sent, because the access token may only go to ${this.trusted.join(", ")}, ` +
-      `not to ${this.origin}: correct the URL, or add the origin to ${nameOf("trustedOrigins", names)}.`
+      `not to ${this.origin}: correct the URL, or add the origin to ${advice.nameOf("client.trustedOrigins", names)}.`
   }
 }
 
@@ -483,7 +457,14 @@ export const isTransient = (error: unknown): boolean =>
 const transient: ReadonlyArray<unknown> = ["Transport", "Timeout", "RateLimited", "Unavailable"]
 
 /** Another attempt is useless after these reasons, unless something else changes. */
-const lasting: ReadonlyArray<unknown> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
+const lasting: ReadonlyArray<unknown> = [
+  "Certificate",
+  "Proxy",
+  "Redirect",
+  "Closed",
+  "InvalidClient",
+  "InvalidRequest"
+]
 
 /** The reason of a request that failed or was refused. Other errors have none. */
 const reasonOf = (error: AccessTokenError) =>
@@ -505,11 +486,11 @@ const reasonOf = (error: AccessTokenError) =>
  * @category combinators
  */
 export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
-  isAccessTokenError(error) ? error.retryAt : Option.none()
+  Option.fromNullable(isAccessTokenError(error) ? error.retryAt : undefined)
 
 /**
  * Returns the error with another `retryAt`, for your own `TokenSource`. Errors that another attempt does not fix
- * never have a `retryAt`: `CredentialsError`, `Certificate`, `Redirect`, `Closed`, `InvalidClient` and
+ * never have a `retryAt`: `CredentialsError`, `Certificate`, `Proxy`, `Redirect`, `Closed`, `InvalidClient` and
  * `InvalidRequest`.
  *
  * @example
@@ -527,7 +508,8 @@ export const withRetryAt: {
   (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
 } = /* @__PURE__ */ dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
-  const allowed = error._tag === "CredentialsError" || lasting.includes(reasonOf(error)) ? Option.none() : retryAt
+  const isLasting = error._tag === "CredentialsError" || lasting.includes(reasonOf(error))
+  const allowed = isLasting ? undefined : Option.getOrUndefined(retryAt)
   if (Equal.equals(allowed, error.retryAt)) return error
   // The class of the error makes the copy, so it is of the same class.
   return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError

@@ -132,9 +132,8 @@ export class AccessTokenProvider
 {}
 
 /**
- * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default. Values outside
- * their limits are clamped. NaN and
- * negative durations are a `ConfigurationError`.
+ * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default, and a duration
+ * outside its limits is clamped.
  *
  * @see layer
  *
@@ -152,11 +151,15 @@ export interface Options {
   readonly leeway?: Duration.DurationInput | undefined
   /** The time after a failed acquisition in which `get` sends no request. Each is multiplied by a random 0.75 to 1. */
   readonly cooldown?: {
-    /** The first cooldown, which doubles with each further failure. Default 1 second, at least 100 milliseconds. */
+    /**
+     * The first cooldown, which doubles with each further failure. Default 1 second, at least 100 milliseconds, at most
+     * `max`.
+     */
     readonly base?: Duration.DurationInput | undefined
     /**
-     * The longest cooldown. Default 60 seconds, at most 1 hour. While no valid token is cached it is 5 seconds, unless
-     * `base` is longer, the endpoint refused the credentials, or it limits the rate.
+     * The longest cooldown. Default 60 seconds, at least 100 milliseconds, at most 1 hour. While no valid token is
+     * cached it is 5 seconds, unless `base` is longer, the endpoint or a proxy refused the credentials, or the endpoint
+     * limits the rate.
      */
     readonly max?: Duration.DurationInput | undefined
   } | undefined
@@ -165,7 +168,7 @@ export interface Options {
 /**
  * Creates a provider over the `TokenSource` in the context. It sends no request before the first call, keeps the token
  * only in memory, and runs no timer while no caller waits. After the scope has closed, it fails with
- * `TokenRequestError`, `Closed`. Fails with `ConfigurationError` if an option is not a duration.
+ * `TokenRequestError`, `Closed`. Fails with `ConfigurationError` if an option is not a duration from zero.
  *
  * @example
  * ```ts
@@ -298,7 +301,7 @@ const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus
 
 /**
  * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer`
- * creates another cache with its own token. Fails with `ConfigurationError` if an option is not a duration.
+ * creates another cache with its own token. Fails with `ConfigurationError` like `make`.
  *
  * @example
  * ```ts

@@ -15,13 +15,14 @@ import * as Effect from "effect/Effect"
 import { dual, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import type { UntrustedOriginError } from "./AccessTokenError.js"
-import { type AccessTokenError, ConfigurationError, isTransient } from "./AccessTokenError.js"
+import { type AccessTokenError, type ConfigurationError, isTransient } from "./AccessTokenError.js"
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as attempt from "./internal/client/attempt.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
+import { checkKinds, unusable } from "./internal/options.js"
 
 /**
  * The trusted origins, the header, and what to do after a 401. Only `apiUrl` is required.
@@ -163,6 +164,7 @@ export const withAccessToken: {
   <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options): Authorized<E, R>
 } = dual(2, <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
   Effect.gen(function*() {
+    yield* checkKinds("client", options, { header: "object", retryUnauthorized: "boolean", trustedOrigins: "list" })
     const header = yield* headerName(options)
     const trusted = yield* trustedOrigins.make(options)
     const provider = yield* AccessTokenProvider
@@ -313,9 +315,12 @@ const plainError = (
   )
 
 const headerName = ({ header = { name: "authorization" } }: Options): Effect.Effect<string, ConfigurationError> =>
-  /^[!#$%&'*+\-.^`|~\w]+$/.test(header.name)
-    ? Effect.succeed(header.name.toLowerCase())
-    : new ConfigurationError({ option: "client.header.name", reason: "is not the name of an HTTP header" })
+  Effect.gen(function*() {
+    yield* checkKinds("client.header", header, { format: "function" })
+    const { name } = header
+    if (typeof name === "string" && /^[!#$%&'*+\-.^`|~\w]+$/.test(name)) return name.toLowerCase()
+    return yield* unusable("client.header.name", "is not the name of an HTTP header")
+  })
 
 /**
  * Redacts a custom header in logs and spans, and stops `fetch` from following redirects with it. `Authorization` needs

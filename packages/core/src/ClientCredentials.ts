@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
-import { checked, variablesOf } from "./internal/credentials.js"
+import { checkBy, variablesOf } from "./internal/credentials.js"
 
 /**
  * An unchecked id and secret (the specification, "Token request").
@@ -38,9 +38,9 @@ export interface Options {
 export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials">
 
 /**
- * Creates credentials. Fails with `CredentialsError` if the id or the secret is empty. Whether all their characters can
- * be sent depends on the `TokenRequest`: that of the specification sends them unencoded, and refuses `&`, control
- * characters and characters beyond ASCII.
+ * Creates credentials. Fails with `CredentialsError` if the id or the secret is missing, empty or of another type, such
+ * as a secret that is not `Redacted`. Whether all their characters can be sent depends on the `TokenRequest`: that of
+ * the specification sends them unencoded, and refuses `&`, control characters and characters beyond ASCII.
  *
  * @example
  * ```ts
@@ -56,11 +56,11 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  * @since 1.0.0
  * @category constructors
  */
-export const make = ({ clientId, clientSecret }: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
-  // Only the type has the brand.
-  const credentials = Data.struct({ clientId, clientSecret }) as ClientCredentials
-  return checked(credentials, [[/^$/, "is empty"]])
-}
+export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
+  Effect.map(checkBy([[/^$/, "is empty"]], options), () => {
+    const credentials = Data.struct({ clientId: options.clientId, clientSecret: options.clientSecret })
+    return credentials as ClientCredentials // only the type has the brand
+  })
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the
@@ -91,7 +91,7 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
   }).pipe(
     Effect.flatMap(make),
     Effect.tap((credentials) => Effect.sync(() => variablesOf.set(credentials, variables))),
-    Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
+    Effect.mapError((error) => new CredentialsError({ ...error, variable: variables[error.field] }))
   )
 }
 

@@ -4,19 +4,21 @@
  *
  * @since 1.0.0
  */
-import * as Duration from "effect/Duration"
+import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { durationOf, unusable } from "./internal/options.js"
+import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
@@ -24,7 +26,7 @@ import * as TokenSource from "./TokenSource.js"
 import { type Lease, type Service as Store, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
 /**
- * The time limits of sharing. Each has a default.
+ * The time limits of sharing. Each has a default, and a duration outside its limits is clamped.
  *
  * @see layer
  *
@@ -116,7 +118,7 @@ const longestPause = 500
 /**
  * Wraps the `TokenSource` in the context. Only processes whose sources have the same purpose share a token: the URL of
  * the endpoint, the credentials, and the `identity` of the request. Fails with `ConfigurationError` if the source has
- * no purpose, or if an option is not a duration.
+ * no purpose, or if an option is not a duration from zero.
  *
  * An acquisition first reads the store. If there is no usable token, it takes the lease, reads the store again,
  * acquires a token from the wrapped source and stores it. If another process has the lease, it waits for that process
@@ -151,18 +153,15 @@ export const make = (
   options: Options = {}
 ): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Effect.gen(function*() {
+    yield* checkKinds("shared", options)
     const source = yield* TokenSource.TokenSource
     if (Option.isNone(source.purpose)) {
       return yield* unusable("TokenSource.purpose", "is missing: a source without a purpose cannot be shared")
     }
     const readPurpose = source.purpose.value
-    const leeway = yield* durationOf("provider.leeway", options.leeway ?? "30 seconds")
-    const leaseMillis = yield* durationOf("shared.lease", options.lease ?? "5 seconds", leaseRange)
-    const maxWait = yield* durationOf("shared.maxWait", options.maxWait ?? "45 seconds")
-    const storeTimeout = yield* durationOf("shared.storeTimeout", options.storeTimeout ?? "1 second", {
-      most: maxStoreTimeout
-    })
-    const { acquisition, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
+    if (!Effect.isEffect(readPurpose)) return yield* unusable("TokenSource.purpose", "must be an Effect")
+    const { leaseMillis, leeway, maxWait, storeTimeout } = yield* limitsOf(options)
+    const { noteRecovery, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
     const knownEnd = yield* Ref.make<storedToken.KnownEnd | undefined>(undefined)
 
     return {
@@ -171,20 +170,22 @@ export const make = (
         Effect.gen(function*() {
           const purpose = yield* readSealed(readPurpose)
           if (purpose === undefined) return yield* source.acquire({ reason, replacing })
-          const { maxLifetime, sealing } = purpose
+          const { maxLife, sealing } = purpose
           const wanted = {
             reason,
             replacing: Option.getOrUndefined(replacing),
             leeway,
-            maxLife: Duration.toMillis(maxLifetime)
+            maxLife
           }
           const token = yield* storedToken.make(store, sealing, wanted, knownEnd)
           const lease = store.lease(sealing.key, leaseMillis)
           const acquire = Effect.suspend(() => source.acquire({ reason, replacing })).pipe(
             Effect.zipWith(instant.now, (token, at): storedToken.Timed => ({ token, at }))
           )
-          const acquired = yield* acquisition(
-            findOrAcquire({ token, acquire, lease, leaseMillis, maxWait, storeTimeout })
+          const acquired = yield* returnInTime(
+            acquire,
+            storeTimeout,
+            (acquire) => noteRecovery(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait }))
           )
           const now = yield* instant.now
           const current = storedToken.timedFor(now, acquired)
@@ -192,6 +193,17 @@ export const make = (
           return now.wall < current.expiresAt.epochMillis ? current : yield* source.acquire({ reason, replacing })
         })
     }
+  })
+
+/** The options in whole milliseconds, within their limits. */
+const limitsOf = (
+  { lease = "5 seconds", leeway = "30 seconds", maxWait = "45 seconds", storeTimeout = "1 second" }: Options
+) =>
+  Effect.all({
+    leaseMillis: durationOf("shared.lease", lease, leaseRange),
+    leeway: durationOf("provider.leeway", leeway),
+    maxWait: durationOf("shared.maxWait", maxWait),
+    storeTimeout: durationOf("shared.storeTimeout", storeTimeout, { most: maxStoreTimeout })
   })
 
 /**
@@ -223,19 +235,62 @@ export const layer = (
  * wrapped source reports the error.
  */
 const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsError>) =>
-  Effect.flatMap(readPurpose, (purpose) =>
-    seals.make(purpose).pipe(
-      Effect.map((sealing) => ({ sealing, maxLifetime: purpose.maxLifetime })),
-      Effect.catchAllCause(() => warnOfUnshared("Web Crypto could not derive a key; this access token is not shared"))
-    )).pipe(
-      bounded(
-        purposeTimeout,
-        warnOfUnshared("The client credentials were not read in time; this access token is not shared")
-      ),
-      Effect.catchAllCause(() => Effect.succeed(undefined))
+  Effect.gen(function*() {
+    const purpose = yield* readPurpose
+    const maxLife = yield* checkPurpose(purpose)
+    const sealing = yield* Effect.catchAllCause(
+      seals.make(purpose),
+      () => asUnshared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
     )
+    return sealing === undefined ? undefined : { maxLife, sealing }
+  }).pipe(
+    Effect.catchTag("ConfigurationError", ({ message }) =>
+      Effect.logWarning("The purpose of the token source is wrong; this access token is not shared").pipe(
+        Effect.annotateLogs("reason", message),
+        asUnshared
+      )),
+    bounded(
+      purposeTimeout,
+      asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
+    ),
+    Effect.catchAllCause(() =>
+      Effect.succeed(undefined)
+    )
+  )
 
-const warnOfUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
+/** Returns the longest lifetime in milliseconds. */
+const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
+  Effect.gen(function*() {
+    yield* checkKinds("TokenSource.purpose", { name }, { name: "list" })
+    if (!Redacted.isRedacted(secret)) {
+      return yield* unusable("TokenSource.purpose.secret", "must be wrapped with Redacted.make")
+    }
+    return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
+  })
+
+const asUnshared = Effect.as(undefined)
+
+/**
+ * Passes the wrapped source to an acquisition, which runs in its own fiber. Once a token has arrived, the caller waits
+ * at most one time limit for the store. The acquisition goes on: it stores the token and releases the lease.
+ */
+const returnInTime = <A, E>(
+  acquire: Effect.Effect<A, E>,
+  storeTimeout: number,
+  run: (acquire: Effect.Effect<A, E>) => Effect.Effect<A, E>
+): Effect.Effect<A, E> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const result = yield* Deferred.make<A, E>()
+      // This fiber is a child of the one below, and ends with it.
+      const returnLater = (acquired: A) => Effect.fork(Effect.delay(Deferred.succeed(result, acquired), storeTimeout))
+      const acquisition = run(Effect.tap(acquire, returnLater)).pipe(Effect.intoDeferred(result))
+      const running = yield* Effect.forkDaemon(Effect.interruptible(acquisition))
+      return yield* restore(Deferred.await(result)).pipe(
+        Effect.onInterrupt(() => Fiber.interrupt(running))
+      )
+    })
+  )
 
 /** What an acquisition uses. Durations are in milliseconds. */
 interface Sharing {
@@ -245,7 +300,6 @@ interface Sharing {
   readonly lease: ReturnType<Store["lease"]>
   readonly leaseMillis: number
   readonly maxWait: number
-  readonly storeTimeout: number
 }
 
 /**
@@ -262,7 +316,8 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, Acces
       yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
       pause = Math.min(growth * pause, longestPause)
     }
-    return (yield* find(sharing)) ?? (yield* acquireWithoutLease(sharing))
+    // The process with the lease may be stuck, so this one acquires without the lease.
+    return (yield* find(sharing)) ?? (yield* acquireAndStore(sharing, Effect.succeed(true)))
   }).pipe(
     Effect.catchTag("TokenStoreError", () => sharing.acquire),
     Effect.catchAllCause((cause) =>
@@ -276,45 +331,40 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, Acces
 const find = ({ token }: Sharing) =>
   Effect.tap(token.find, (found) => found === undefined ? Effect.void : Metric.increment(storeHits))
 
-/** After `maxWait`, the process with the lease may be stuck. */
-const acquireWithoutLease = ({ acquire, token }: Sharing) =>
-  Effect.flatMap(instant.now, (startedAt) => Effect.tap(acquire, (acquired) => token.publish(acquired, startedAt)))
-
 /**
  * Returns the token that another process stored before this one took the lease, or else a new one. Returns `undefined`
  * if another process has the lease.
  */
 const acquireWithLease = (sharing: Sharing) =>
   Effect.acquireUseRelease(
-    sharing.lease,
-    (lease): Effect.Effect<storedToken.Timed | undefined, AccessTokenError | TokenStoreError> =>
+    Effect.zip(instant.now, sharing.lease),
+    ([since, lease]) =>
       Effect.gen(function*() {
         if (Option.isNone(lease)) return undefined
-        return (yield* find(sharing)) ?? (yield* acquireAndPublish(sharing, lease.value))
+        return (yield* find(sharing)) ?? (yield* acquireAndExtend(sharing, lease.value, since))
       }),
-    (lease, exit) =>
-      Effect.gen(function*() {
-        if (Option.isNone(lease)) return
-        const { release } = lease.value
-        const at = Exit.isSuccess(exit) ? exit.value?.at : undefined
-        if (at === undefined) return yield* release
-        // The store delays a caller whose token has arrived by one time limit, in which it was also stored.
-        const left = at.monotonic + sharing.storeTimeout - (yield* monotonicMillis)
-        yield* bounded(Math.max(left, 0), Effect.void)(release)
-      }).pipe(Effect.ignore)
+    ([, lease]) => Option.isNone(lease) ? Effect.void : Effect.ignore(lease.value.release)
   )
 
-/** Acquires a token while it extends the lease, and stores it. */
-const acquireAndPublish = ({ acquire, leaseMillis, token }: Sharing, lease: Lease) =>
+/** Acquires a token while it extends the lease, and stores it if the lease is not lost. */
+const acquireAndExtend = (sharing: Sharing, lease: Lease, since: instant.Instant) =>
+  Effect.gen(function*() {
+    const { leaseMillis } = sharing
+    const heldSince = yield* Ref.make<instant.Instant | undefined>(since)
+    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis, heldSince)))
+    return yield* acquireAndStore(sharing, isHeld(lease, leaseMillis, heldSince))
+  }).pipe(Effect.scoped)
+
+const acquireAndStore = (
+  { acquire, token }: Sharing,
+  mayStore: Effect.Effect<boolean, TokenStoreError>
+) =>
   Effect.gen(function*() {
     const startedAt = yield* instant.now
-    const heldSince = yield* Ref.make<instant.Instant | undefined>(startedAt)
-    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis, heldSince)))
     const acquired = yield* acquire
-    // A process that was frozen may have lost the lease to another one, which has stored a newer token.
-    if (yield* isHeld(lease, leaseMillis, yield* Ref.get(heldSince))) yield* token.publish(acquired, startedAt)
+    yield* token.store(acquired, startedAt, mayStore)
     return acquired
-  }).pipe(Effect.scoped)
+  })
 
 /** Extends a lease until this effect is interrupted or the lease is lost. Sets since when it is held. */
 const keepExtending = (
@@ -334,12 +384,20 @@ const keepExtending = (
     Effect.asVoid
   )
 
-/** Whether a lease is still held. Asks the store only if the duration has passed since the last extension. */
-const isHeld = (lease: Lease, millis: number, heldSince: instant.Instant | undefined): Effect.Effect<boolean> =>
-  Effect.flatMap(instant.now, (now) => {
-    if (heldSince === undefined) return Effect.succeed(false)
-    const isInDoubt = instant.elapsed(heldSince, now) >= millis
-    return isInDoubt ? Effect.orElseSucceed(lease.extend, () => false) : Effect.succeed(true)
+/**
+ * Whether a lease is still held. A process that was frozen may have lost it to another one. Asks the store only if the
+ * duration has passed since the last extension.
+ */
+const isHeld = (
+  lease: Lease,
+  millis: number,
+  heldSince: Ref.Ref<instant.Instant | undefined>
+): Effect.Effect<boolean, TokenStoreError> =>
+  Effect.gen(function*() {
+    const since = yield* Ref.get(heldSince)
+    if (since === undefined) return false
+    const isInDoubt = instant.elapsed(since, yield* instant.now) >= millis
+    return isInDoubt ? yield* lease.extend : true
   })
 
 const jittered = (millis: number): Effect.Effect<number> =>

@@ -9,17 +9,21 @@ import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import * as AccessTokenProvider from "./AccessTokenProvider.js"
 import * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
 import * as ClientCredentials from "./ClientCredentials.js"
+import { endpointUrl } from "./internal/baseUrl.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
+import { problemOf } from "./internal/credentials.js"
+import { checkKinds, composed, unusable } from "./internal/options.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
-import { specification, type TokenRequest } from "./TokenRequest.js"
+import { specification } from "./TokenRequest.js"
 import type * as TokenSource from "./TokenSource.js"
 import type { TokenStore } from "./TokenStore.js"
 
@@ -173,8 +177,8 @@ export const make = (
  * Provides `AccessTokenProvider` and `AuthorizedHttpClient`. Both use the `HttpClient` in the context. Each call of
  * `layer` creates another cache with another token, so bind the result to a constant.
  *
- * The layer fails with `ConfigurationError` if an option is invalid, and with `CredentialsError` if the client id or
- * secret cannot be sent. It sends no request until a token is needed.
+ * The layer fails with `ConfigurationError` if an option is invalid or missing, and with `CredentialsError` if the
+ * client id or secret is empty or cannot be sent. It sends no request until a token is needed.
  *
  * @example
  * ```ts
@@ -196,7 +200,7 @@ export const make = (
 export const layer = (
   options: Options
 ): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
-  compose(options, withCredentials(options, endpoint(options)))
+  whenUsable(options, () => compose(options, endpoint(options)))
 
 /**
  * `layer` with one token for all processes, which they share through the `TokenStore` in the context. Only processes
@@ -222,13 +226,14 @@ export const layer = (
 export const layerShared = (
   options: Options & Sharing
 ): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient | TokenStore> =>
-  compose(
-    options,
-    withCredentials(options, (checked) =>
-      SharedTokenSource.layer({ ...options.shared, leeway: options.provider?.leeway }).pipe(
-        Layer.provide(endpoint(options)(checked))
-      ))
-  )
+  whenUsable(options, () =>
+    compose(
+      options,
+      Layer.provide(
+        SharedTokenSource.layer({ ...options.shared, leeway: options.provider?.leeway }),
+        endpoint(options)
+      )
+    ))
 
 /**
  * `layer` with the `TokenSource` in the context instead of the token endpoint. Fails with `ConfigurationError` if an
@@ -255,7 +260,7 @@ export const layerShared = (
 export const layerFromSource = (
   options: SourceOptions
 ): Layer.Layer<Services, ConfigurationError, TokenSource.TokenSource | HttpClient.HttpClient> =>
-  compose(options, Layer.empty)
+  whenUsable(options, () => compose(options, Layer.empty))
 
 /**
  * Reads the options from the variables `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
@@ -333,6 +338,21 @@ export const layerSharedConfig = (
   HttpClient.HttpClient | TokenStore
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & Sharing>(options), layerShared))
 
+/** Checks the options that this module takes apart. Each other module checks its own. */
+const whenUsable = <A, E, R>(
+  options: SourceOptions & Partial<Options & Sharing>,
+  layer: () => Layer.Layer<A, E, R>
+): Layer.Layer<A, E | ConfigurationError, R> =>
+  Layer.unwrapEffect(Effect.gen(function*() {
+    yield* checkKinds(composed, options, {
+      client: "object",
+      endpoint: "object",
+      shared: "object",
+      transformClient: "function"
+    })
+    return layer()
+  }))
+
 /** Provides the authorized client and the provider, given the layer of a source. */
 const compose = <A, E, R>(
   { allowInsecure, apiUrl, client, provider, transformClient }: SourceOptions,
@@ -355,32 +375,34 @@ const transformedClient = (
     HttpClient.HttpClient,
     Effect.gen(function*() {
       const client = yield* HttpClient.HttpClient
-      return transform === undefined ? client : transform(yield* trustedOrigins.boundClient(client, yield* origins))
+      if (transform === undefined) return client
+      const transformed = transform(yield* trustedOrigins.boundClient(client, yield* origins))
+      if (Predicate.hasProperty(transformed, "execute")) return transformed
+      return yield* unusable("transformClient", "must return an HttpClient")
     })
   )
 
+/** Provides the source that asks the token endpoint. */
+const endpoint = (options: Options) =>
+  Layer.unwrapEffect(Effect.map(credentialsOf(options), (credentials) => {
+    const { allowInsecure, authUrl, transformClient } = options
+    const endpoint = { ...options.endpoint, authUrl, allowInsecure, credentials }
+    const origins = Effect.map(endpointUrl(endpoint), (url) => [trustedOrigins.originOf(url)])
+    return Layer.provide(TokenEndpoint.layer(endpoint), transformedClient(transformClient, origins))
+  }))
+
 /** Checks a client id and secret when the layer is built. The effect `credentials` runs at each acquisition. */
-const withCredentials = <A, E, R>(
-  { allowInsecure, authUrl, endpoint, ...given }: Options,
-  layer: (options: TokenEndpoint.Options) => Layer.Layer<A, E, R>
-) => {
-  const credentials = given.credentials ?? ClientCredentials.make(given)
-  const check = given.credentials === undefined ? sendable(credentials, endpoint?.request) : Effect.void
-  return Layer.unwrapEffect(Effect.as(check, layer({ ...endpoint, authUrl, allowInsecure, credentials })))
-}
-
-/** Whether a request of the library can carry them. A request of another kind is made only when it is sent. */
-const sendable = (credentials: CredentialsOptions["credentials"], request: TokenRequest = specification) =>
-  Effect.flatMap(
-    credentials,
-    (credentials) =>
-      request.own === undefined || request.own.problem !== undefined
-        ? Effect.void
-        : Effect.asVoid(request.request(credentials))
-  )
-
-const endpoint = ({ transformClient }: Options) => (options: TokenEndpoint.Options) =>
-  Layer.provide(
-    TokenEndpoint.layer(options),
-    transformedClient(transformClient, Effect.succeed([trustedOrigins.originOf(String(options.authUrl))]))
-  )
+const credentialsOf = (options: Options) =>
+  Effect.gen(function*() {
+    const hasSecret = [options.clientId, options.clientSecret].some(Predicate.isNotUndefined)
+    if (options.credentials !== undefined) {
+      if (!hasSecret) return options.credentials
+      return yield* unusable("credentials", "must not be given together with clientId or clientSecret")
+    }
+    const problem = problemOf(options)
+    if (problem !== undefined) return yield* unusable(problem.field, problem.reason)
+    const credentials = ClientCredentials.make(options)
+    const { checkCredentials = () => Effect.void } = options.endpoint?.request ?? specification
+    yield* Effect.flatMap(credentials, checkCredentials)
+    return credentials
+  })

@@ -11,7 +11,9 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
 import type { ConfigurationError } from "./AccessTokenError.js"
@@ -21,9 +23,8 @@ import * as backoff from "./internal/backoff.js"
 import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
-import { longestLife } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { positiveDurationOf, unusable } from "./internal/options.js"
+import { checkKinds, positiveDurationOf, unusable } from "./internal/options.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -52,8 +53,8 @@ export interface Options {
    */
   readonly request?: TokenRequest.TokenRequest | undefined
   /**
-   * The longest lifetime of a token, more than zero, at most a year. A longer `expires_in` counts as this. Default 60
-   * minutes with the request of the specification, and 24 hours with any other.
+   * The longest lifetime of a token, more than zero. A longer `expires_in` counts as this. Default the `maxLifetime` of
+   * `request`, which is 60 minutes for that of the specification, or else 24 hours. More than a year counts as a year.
    */
   readonly maxLifetime?: Duration.DurationInput | undefined
   /**
@@ -73,6 +74,9 @@ export interface Options {
   /** The largest response in bytes, at least 1. Default 65 536 (64 KiB). */
   readonly maxResponseBytes?: number | undefined
 }
+
+/** The maximum of `maxLifetime`, in milliseconds. */
+const year = 365 * 24 * 60 * 60_000
 
 /** The attempts after the first, and the delays before them in milliseconds: doubling, times 75 % to 100 %. */
 const maxRetries = 5
@@ -109,28 +113,37 @@ export const make = (
   options: Options
 ): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
+    yield* checkKinds("endpoint", options)
     const url = yield* endpointUrl(options)
-    const request = options.request ?? TokenRequest.specification
-    const problem = typeof request.request === "function" ? request.own?.problem : "must come from TokenRequest"
+    const { request = TokenRequest.specification } = options
+    const isComplete = Predicate.isReadonlyRecord(request) && typeof request.request === "function" &&
+      (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
+    const problem = isComplete ? request.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* unusable("endpoint.request", problem)
-    if (!Effect.isEffect(options.credentials)) return yield* unusable("credentials", "must be an Effect")
-    const maxLife = yield* positiveDurationOf("endpoint.maxLifetime", longestLife(options))
-    const attemptTimeout = yield* positiveDurationOf("endpoint.attemptTimeout", options.attemptTimeout ?? "10 seconds")
-    const deadline = yield* positiveDurationOf("endpoint.deadline", options.deadline ?? "30 seconds")
-    const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
+    const { attemptTimeout = "10 seconds", credentials, deadline = "30 seconds" } = options
+    const { maxLifetime = request.maxLifetime ?? "24 hours", maxResponseBytes = 64 * 1024 } = options
+    if (!Effect.isEffect(credentials)) return yield* unusable("credentials", "must be an Effect")
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
       return yield* unusable("endpoint.maxResponseBytes", "must be a whole number from 1")
     }
-    const client = yield* clientOf(yield* HttpClient.HttpClient)
-    const endpoint = { client, url, request, attemptTimeout, maxLife, maxResponseBytes }
+    const maxLife = yield* positiveDurationOf("endpoint.maxLifetime", maxLifetime, { most: year })
+    const total = yield* positiveDurationOf("endpoint.deadline", deadline)
+    const endpoint = {
+      client: yield* clientOf(yield* HttpClient.HttpClient),
+      url,
+      request,
+      attemptTimeout: yield* positiveDurationOf("endpoint.attemptTimeout", attemptTimeout),
+      maxLife,
+      maxResponseBytes
+    }
     return TokenSource.make(
       ({ replacing }) =>
         acquisition(
           (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
-          options.credentials,
-          deadline
+          credentials,
+          total
         ),
-      Effect.map(options.credentials, ({ clientId, clientSecret }) => ({
+      Effect.map(credentials, ({ clientId, clientSecret }) => ({
         name: [url, clientId, request.identity],
         secret: clientSecret,
         maxLifetime: maxLife
@@ -139,9 +152,9 @@ export const make = (
   })
 
 /**
- * Provides the source. Fails with `ConfigurationError` when `path`, a parameter of `request`, a duration or a size is
- * unusable, or when `authUrl` has a query, a fragment, a user name, another scheme, http to another machine, or the
- * path of the endpoint itself.
+ * Provides the source. Fails with `ConfigurationError` when an option is unusable: besides values of another type, an
+ * `authUrl` with a query, a fragment, a user name, another scheme, http to another machine, or the path of the endpoint
+ * itself, a wrong parameter of `request`, and a time limit that is not greater than zero.
  *
  * @example
  * ```ts
@@ -211,13 +224,13 @@ const acquisition = (
 /** Whether other credentials may help. Some servers say `unauthorized_client` or `invalid_grant` for a wrong secret. */
 const isOfCredentials = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
-  (error.reason === "InvalidClient" || error.status === 401 ||
-    Option.exists(error.code, (code) => /^(unauthorized_client|invalid_grant)$/.test(code)))
+  (error.reason === "InvalidClient" || error.httpStatus === 401 ||
+    error.code === "unauthorized_client" || error.code === "invalid_grant")
 
 /** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "RateLimited"
-    ? Option.isSome(error.retryAt)
+    ? error.retryAt !== undefined
     : error._tag !== "TokenExpiredError" && isTransient(error)
 
 /** The delay before the next attempt in whole milliseconds: that of `Retry-After`, if it is longer. */

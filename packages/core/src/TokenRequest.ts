@@ -5,16 +5,17 @@
  * @since 1.0.0
  */
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
-import { checked, type Rule } from "./internal/credentials.js"
+import { checkBy, type Rule } from "./internal/credentials.js"
 import { maxLife } from "./internal/lifetime.js"
 
 /**
- * A way to request tokens. Use one of the constants and functions of this module.
+ * A way to request tokens. Use one of the constants and functions of this module, or copy one and replace a field.
  *
  * @see make
  *
@@ -28,27 +29,32 @@ export interface TokenRequest {
    */
   readonly identity: string | Redacted.Redacted
   /**
-   * Returns the request for one attempt. The endpoint sets its URL, and adds `Accept: application/json` and a
-   * `User-Agent`.
+   * Returns the request for one attempt. The endpoint sets its URL, keeps its query, which no span shows, and adds
+   * `Accept: application/json` and a `User-Agent`.
+   *
+   * If the endpoint answers with an error, its text is dropped when it repeats a header or a parameter of this request
+   * that has at least 8 characters. Not counted are the client id, the headers `Accept`, `Content-Type` and
+   * `User-Agent`, and parameters whose name ends in `type`, such as `grant_type`. Parameters are those of the URL, and
+   * of a body that is a form or JSON.
    */
   readonly request: (
     credentials: ClientCredentials
   ) => Effect.Effect<HttpClientRequest.HttpClientRequest, CredentialsError>
   /**
-   * What the library knows of its own requests. They can be made early, to check the credentials.
-   *
-   * @internal
+   * The longest lifetime of a token, unless the endpoint has an option `maxLifetime`. More than zero, at most a year.
+   * Default 24 hours, because some providers bill tokens. 60 minutes for the request of the specification.
    */
-  readonly own?: {
-    /** The default of `maxLifetime`, in milliseconds. */
-    readonly maxLife?: number | undefined
-    /** Why the parameters are unusable, as the end of a sentence. */
-    readonly problem?: string | undefined
-    /** What it sends besides the client secret that the endpoint must not repeat. */
-    readonly secrets?: ((credentials: ClientCredentials) => ReadonlyArray<Redacted.Redacted>) | undefined
-    /** Whether servers differ in how they read these credentials. */
-    readonly isAmbiguous?: ((credentials: ClientCredentials) => boolean) | undefined
-  }
+  readonly maxLifetime?: Duration.DurationInput | undefined
+  /**
+   * Why the request is unusable whatever the credentials, as the end of a sentence: "must have a scope". Then the layer
+   * fails with `ConfigurationError` when it is built. It must not contain a secret. Default none.
+   */
+  readonly problem?: string | undefined
+  /**
+   * Fails if the request cannot carry the credentials. Runs when a layer is built with a client id and secret, and must
+   * send nothing. Default: the credentials are checked only when `request` runs.
+   */
+  readonly checkCredentials?: ((credentials: ClientCredentials) => Effect.Effect<unknown, CredentialsError>) | undefined
 }
 
 /**
@@ -89,17 +95,13 @@ type Parameter = string | Redacted.Redacted
  */
 export const specification: TokenRequest = {
   identity: "",
+  maxLifetime: maxLife,
+  checkCredentials: (credentials) => checkBy(unencodedRules, credentials),
   request: (credentials) =>
-    Effect.map(
-      checked(credentials, [
-        ...always,
-        [/&/, "contains &, which cannot be sent unencoded"],
-        [/[^\x20-\x7e]/, "contains a character beyond ASCII, which cannot be sent unencoded"]
-      ]),
-      ({ clientId, clientSecret }) =>
-        post(`grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`)
-    ),
-  own: { maxLife, isAmbiguous: ({ clientId, clientSecret }) => /[+%]/.test(clientId + Redacted.value(clientSecret)) }
+    Effect.map(checkBy(unencodedRules, credentials), () => {
+      const { clientId, clientSecret } = credentials
+      return post(`grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`)
+    })
 }
 
 /**
@@ -154,29 +156,20 @@ export const clientSecretPost = (parameters: Parameters = {}): TokenRequest => {
  */
 export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
-  const encoded = ({ clientId, clientSecret }: ClientCredentials) =>
-    [
+  return withParameters(fields, ({ clientId, clientSecret }) =>
+    HttpClientRequest.basicAuth(
+      post(form(fields)),
       clientId.replace(/[%+:]|[^\x00-\x7f]+/g, encodeURIComponent),
       Redacted.value(clientSecret).replace(/[%+]|[^\x00-\x7f]+/g, encodeURIComponent)
-    ] as const
-  return withParameters(
-    fields,
-    (credentials) => HttpClientRequest.basicAuth(post(form(fields)), ...encoded(credentials)),
-    {
-      isAmbiguous: ({ clientId, clientSecret }) =>
-        /[%+:]|[^\x00-\x7f]/.test(clientId) || /[%+]|[^\x00-\x7f]/.test(Redacted.value(clientSecret)),
-      secrets: (credentials) => [Redacted.make(encoded(credentials)[1])]
-    }
-  )
+    ))
 }
 
 /**
  * Creates any other token request, for example one with a signed assertion (`private_key_jwt`, RFC 7523 §2.2).
- * `request` runs for every attempt, because an assertion is valid only once. The endpoint sets the URL of its result,
- * and adds `Accept: application/json` and a `User-Agent`.
+ * `request` runs for every attempt, because an assertion is valid only once.
  *
  * `identity` must name everything that changes the token, headers included. Otherwise processes that want different
- * tokens share one. To add a header to another request, copy that request: then its secrets stay known.
+ * tokens share one. To add a header to another request, copy that request, so that its checks still run.
  *
  * @example
  * ```ts
@@ -201,10 +194,7 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options: Pick<TokenRequest, "identity" | "request">): TokenRequest => ({
-  identity: options.identity,
-  request: options.request
-})
+export const make = (options: TokenRequest): TokenRequest => options
 
 type Field = readonly [name: string, value: Parameter]
 
@@ -233,20 +223,16 @@ const reveal = (text: Parameter): string => Redacted.isRedacted(text) ? Redacted
 
 const withParameters = (
   fields: ReadonlyArray<Field>,
-  build: (credentials: ClientCredentials) => HttpClientRequest.HttpClientRequest,
-  { isAmbiguous, secrets }: NonNullable<TokenRequest["own"]> = {}
+  build: (credentials: ClientCredentials) => HttpClientRequest.HttpClientRequest
 ): TokenRequest => {
   // Does not depend on the order of the parameters, nor on how the credentials are sent.
   const identity = `[${fields.map((field) => JSON.stringify(field.map(reveal))).sort().join()}]`
-  const secretFields = fields.flatMap(([, value]) => Redacted.isRedacted(value) ? [value] : [])
+  const isSecret = fields.some(([, value]) => Redacted.isRedacted(value))
   return {
-    identity: secretFields.length === 0 ? identity : Redacted.make(identity),
-    request: (credentials) => Effect.map(checked(credentials, always), build),
-    own: {
-      isAmbiguous,
-      secrets: (credentials) => [...secretFields, ...secrets?.(credentials) ?? []],
-      problem: problemOf(fields)
-    }
+    identity: isSecret ? Redacted.make(identity) : identity,
+    problem: problemOf(fields),
+    checkCredentials: (credentials) => checkBy(encodedRules, credentials),
+    request: (credentials) => Effect.map(checkBy(encodedRules, credentials), () => build(credentials))
   }
 }
 
@@ -271,8 +257,15 @@ const post = (body: string): HttpClientRequest.HttpClientRequest =>
 /** Control characters (RFC 6749, appendix A), and lone surrogates, for which `encodeURIComponent` throws. */
 const unusable = /[\p{Cc}\p{Cs}]/u
 
-/** Why no request of the library carries a value. */
-const always: ReadonlyArray<Rule> = [
+/** Which credentials a request with encoded ones cannot carry. */
+const encodedRules: ReadonlyArray<Rule> = [
   [/[\r\n]$/, "ends with a line break, which cannot be sent"],
   [unusable, "contains a control character, which cannot be sent"]
+]
+
+/** Which credentials the request of the specification cannot carry. */
+const unencodedRules: ReadonlyArray<Rule> = [
+  ...encodedRules,
+  [/&/, "contains &, which cannot be sent unencoded"],
+  [/[^\x20-\x7e]/, "contains a character beyond ASCII, which cannot be sent unencoded"]
 ]

@@ -16,7 +16,7 @@ import type { AccessTokenError, CredentialsError } from "./AccessTokenError.js"
 /**
  * Why a token is acquired, and which token it replaces.
  *
- * @see Service
+ * @see missing
  *
  * @since 1.0.0
  * @category models
@@ -118,8 +118,12 @@ export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<Toke
  *
  * @example
  * ```ts
- * import { TokenSource } from "@store-api/core"
+ * import { AccessTokenError, TokenSource } from "@store-api/core"
  * import { Effect } from "effect"
+ *
+ * const unreachable = TokenSource.make(() =>
+ *   new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
+ * )
  *
  * const logged = (source: TokenSource.Service): TokenSource.Service => ({
  *   ...source,

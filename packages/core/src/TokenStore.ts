@@ -7,6 +7,7 @@
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { constTrue } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
@@ -18,7 +19,11 @@ import * as instant from "./internal/instant.js"
  * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,
  * because `SharedTokenSource` limits its duration.
  *
- * `SharedTokenSource` passes durations in whole milliseconds. With zero or less, an entry or a lease ends at once.
+ * All time is the store's: it counts the lifetime of an entry and the duration of a lease from the moment at which it
+ * stores them, by a clock that all processes share, such as that of the database server. `SharedTokenSource` passes
+ * durations in whole milliseconds. With zero or less, an entry or a lease ends at once.
+ *
+ * Check a store of your own with the rules of `@store-api/core/TokenStoreContract`.
  *
  * @see layerMemory
  *
@@ -26,7 +31,7 @@ import * as instant from "./internal/instant.js"
  * @category models
  */
 export interface Service {
-  /** Returns the entry of that key, or none if there is none or it has expired. */
+  /** Returns the entry of that key and what remains of it, or none if there is none or it has expired. */
   readonly get: (key: string) => Effect.Effect<Option.Option<Stored>, TokenStoreError>
   /** Sets or replaces the entry of that key, which expires after `life`. */
   readonly put: (key: string, entry: string, life: Duration.DurationInput) => Effect.Effect<void, TokenStoreError>
@@ -37,11 +42,17 @@ export interface Service {
     key: string,
     duration: Duration.DurationInput
   ) => Effect.Effect<Option.Option<Lease>, TokenStoreError>
+  /**
+   * For a store that repeats failed attempts by itself: the reason why the last attempt of any operation failed, as in
+   * `TokenStoreError`, or none if it succeeded. If a time limit ends an operation, the warning shows this reason. Must
+   * return at once.
+   */
+  readonly lastFailure?: Effect.Effect<Option.Option<string>> | undefined
 }
 
 /**
- * An entry, and how much of its lifetime remains by the store's own clock, read in the same step. So no process depends
- * on the clock of another one.
+ * An entry and the rest of its lifetime. Because no process has to know when another one stored the entry, their clocks
+ * may differ.
  *
  * @see TokenStore
  *
@@ -49,7 +60,12 @@ export interface Service {
  * @category models
  */
 export interface Stored {
+  /** The text, as it was put. */
   readonly entry: string
+  /**
+   * How much of the lifetime remains, by the store's own clock, read in the same step as the entry. Zero or less counts
+   * as none.
+   */
   readonly remaining: Duration.DurationInput
 }
 
@@ -117,30 +133,6 @@ export class TokenStoreError
 }
 
 /**
- * Receives the reason of each failed attempt of an operation, from a store that tries again. If the time limit of
- * `SharedTokenSource` then ends the operation, its warning shows the last reason. Report a reason as for
- * `TokenStoreError`.
- *
- * @example
- * ```ts
- * import { TokenStore } from "@store-api/core"
- * import { Effect } from "effect"
- *
- * const retrying = <A>(attempt: Effect.Effect<A, TokenStore.TokenStoreError>) =>
- *   Effect.retry(
- *     Effect.tapError(attempt, ({ reason }) => Effect.map(TokenStore.FailedAttempt, (report) => report(reason))),
- *     { times: 3 }
- *   )
- * ```
- *
- * @since 1.0.0
- * @category references
- */
-export class FailedAttempt extends Context.Reference<FailedAttempt>()("@store-api/core/TokenStore/FailedAttempt", {
-  defaultValue: (): (reason: string) => void => () => undefined
-}) {}
-
-/**
  * Creates a store in memory, for tests and for several providers in one process.
  *
  * @example
@@ -160,27 +152,23 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
     TokenStore.of({
       get: (key) =>
         Effect.zipWith(Ref.get(entries), instant.now, (all, now) =>
-          Option.map(Option.fromNullable(validAt(now, all).get(key)), (held) => ({
-            entry: held.value,
-            remaining: Duration.millis(leftOf(held, now))
+          Option.map(Option.fromNullable(validAt(now, all).get(key)), (valued) => ({
+            entry: valued.value,
+            remaining: leftOf(valued, now)
           }))),
       put: (key, entry, life) =>
-        Effect.asVoid(
-          setIf(entries, key, () =>
-            true)(entry, life)
-        ),
+        Effect.asVoid(setIf(entries, { key, value: entry, life }, constTrue)),
       remove: (key, entry) =>
-        setIf(entries, key, (current) =>
-          current === entry)(entry, 0),
+        setIf(entries, { key, value: entry, life: 0 }, is(entry)),
       lease: (key, duration) =>
         Effect.suspend(() => {
           const owner = globalThis.crypto.randomUUID()
-          const setOwn = setIf(leases, key, (current) => current === owner)
-          const lease: Lease = { extend: setOwn(owner, duration), release: Effect.asVoid(setOwn(owner, 0)) }
-          return Effect.map(
-            setIf(leases, key, (current) => current === undefined)(owner, duration),
-            (taken) => taken ? Option.some(lease) : Option.none()
-          )
+          const held = { key, value: owner, life: duration }
+          const lease: Lease = {
+            extend: setIf(leases, held, is(owner)),
+            release: Effect.asVoid(setIf(leases, { ...held, life: 0 }, is(owner)))
+          }
+          return Effect.whenEffect(Effect.succeed(lease), setIf(leases, held, is(undefined)))
         })
     })
 )
@@ -201,28 +189,34 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
  */
 export const layerMemory: Layer.Layer<TokenStore> = Layer.effect(TokenStore, makeMemory)
 
-/** Values by key, and for how many milliseconds each is valid. */
 type Memory = ReadonlyMap<string, Valued>
 
+/** A value, and for how many milliseconds it is valid since it was set. */
 interface Valued {
   readonly value: string
   readonly since: instant.Instant
   readonly life: number
 }
 
-/** By the clock that advanced further: the monotonic clock may stop while the machine sleeps. */
+/** In milliseconds, by the clock that advanced further: the monotonic clock may stop while the machine sleeps. */
 const leftOf = ({ life, since }: Valued, now: instant.Instant): number => life - instant.elapsed(since, now)
 
 const validAt = (now: instant.Instant, memory: Memory) =>
   new Map([...memory].filter(([, valued]) => leftOf(valued, now) > 0))
 
+type Expectation = (current: string | undefined) => boolean
+
+const is = (expected: string | undefined): Expectation => (current) => current === expected
+
 /** Sets a value if the current one is as expected. Returns whether it was. A lifetime of zero removes the value. */
-const setIf =
-  (memory: Ref.Ref<Memory>, key: string, isExpected: (current: string | undefined) => boolean) =>
-  (value: string, life: Duration.DurationInput): Effect.Effect<boolean> =>
-    Effect.flatMap(instant.now, (now) =>
-      Ref.modify(memory, (all): [boolean, Memory] => {
-        const valid = validAt(now, all)
-        if (!isExpected(valid.get(key)?.value)) return [false, valid]
-        return [true, valid.set(key, { value, since: now, life: Duration.toMillis(life) })]
-      }))
+const setIf = (
+  memory: Ref.Ref<Memory>,
+  { key, life, value }: { key: string; value: string; life: Duration.DurationInput },
+  isExpected: Expectation
+): Effect.Effect<boolean> =>
+  Effect.flatMap(instant.now, (since) =>
+    Ref.modify(memory, (all): [boolean, Memory] => {
+      const valid = validAt(since, all)
+      if (!isExpected(valid.get(key)?.value)) return [false, valid]
+      return [true, valid.set(key, { value, since, life: Duration.toMillis(life) })]
+    }))

@@ -15,7 +15,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
 import { described } from "./internal/described.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { type Lease, type Service, TokenStore, type TokenStoreError } from "./TokenStore.js"
+import { type Lease, type Service, type Stored, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
 /**
  * A rule, and the check of whether a store follows it.
@@ -68,9 +68,18 @@ export class TokenStoreContractError
 /** The operations of a store, with `undefined` for none. */
 interface Store extends Omit<Service, "get" | "lease"> {
   readonly get: (key: string) => Effect.Effect<string | undefined, TokenStoreError>
-  /** In milliseconds. */
-  readonly remaining: (key: string) => Effect.Effect<number, TokenStoreError>
-  readonly lease: (key: string, duration: Duration.DurationInput) => Effect.Effect<Lease | undefined, TokenStoreError>
+  /** When an entry ends, by what remains of it. */
+  readonly end: (key: string) => Effect.Effect<End, Problem>
+  readonly lease: (
+    key: string,
+    duration: Duration.DurationInput
+  ) => Effect.Effect<Lease | undefined, TokenStoreError>
+}
+
+/** When an entry ends: in milliseconds of the monotonic clock, as exactly as the time of an operation allows. */
+interface End {
+  readonly earliest: number
+  readonly latest: number
 }
 
 type Problem = string | TokenStoreError
@@ -81,13 +90,8 @@ const rule = (rule: string, steps: (store: Store, key: string) => Effect.Effect<
     steps(
       {
         ...store,
-        get: (key) =>
-          Effect.map(store.get(key), Option.match({ onNone: () => undefined, onSome: ({ entry }) => entry })),
-        remaining: (key) =>
-          Effect.map(
-            store.get(key),
-            Option.match({ onNone: () => 0, onSome: ({ remaining }) => Duration.toMillis(remaining) })
-          ),
+        get: (key) => Effect.map(store.get(key), (found) => Option.getOrUndefined(found)?.entry),
+        end: (key) => endAfter(Effect.flatMap(store.get(key), readRemaining)),
         lease: (key, duration) => Effect.map(store.lease(key, duration), Option.getOrUndefined)
       },
       `store-api-token-v1:contract-${globalThis.crypto.randomUUID()}`
@@ -101,6 +105,20 @@ const rule = (rule: string, steps: (store: Store, key: string) => Effect.Effect<
       Effect.withClock(Clock.make())
     )
 })
+
+/** The end of an entry, from an operation that puts or reads its remaining lifetime, in milliseconds. */
+const endAfter = (operation: Effect.Effect<number, Problem>): Effect.Effect<End, Problem> =>
+  Effect.gen(function*() {
+    const start = yield* monotonicMillis
+    const remaining = yield* operation
+    return { earliest: start + remaining, latest: (yield* monotonicMillis) + remaining }
+  })
+
+const readRemaining = (found: Option.Option<Stored>) =>
+  Option.match(found, {
+    onNone: () => unexpected("get", undefined, "an entry"),
+    onSome: ({ remaining }) => Effect.succeed(Duration.toMillis(remaining))
+  })
 
 const shown = (value: unknown): string => {
   if (value === undefined) return "none"
@@ -146,6 +164,31 @@ const brief = 150
 const margin = 50
 
 const tooSlow = "its operations take too long to check this"
+
+/** Fails unless an entry that is read ends as expected. */
+const expectEnd = (expected: End, seen: End) => {
+  const deviation = Math.max(seen.earliest - expected.latest, expected.earliest - seen.latest)
+  return deviation <= margin
+    ? Effect.void
+    : Effect.fail<Problem>(`what remains of an entry is wrong by ${Math.round(deviation)} ms`)
+}
+
+/** Puts an entry for some milliseconds. Fails unless they all remain. */
+const expectWhole = ({ end, put }: Store, key: string, entry: string, lifetime: number) =>
+  Effect.gen(function*() {
+    const expected = yield* endAfter(Effect.as(put(key, entry, lifetime), lifetime))
+    yield* expectEnd(expected, yield* end(key))
+  })
+
+/** Puts an entry, and reads it twice after these pauses. Fails if its end changes. */
+const expectSameEnd = ({ end, put }: Store, key: string, first: number, second: number) =>
+  Effect.gen(function*() {
+    yield* put(key, "one", minute)
+    yield* Effect.sleep(first)
+    const expected = yield* end(key)
+    yield* Effect.sleep(second)
+    yield* expectEnd(expected, yield* end(key))
+  })
 
 /** A result counts only if it arrives before the end of an entry or a lease. */
 const isBefore = (end: number) =>
@@ -223,22 +266,26 @@ export const rules: ReadonlyArray<Rule> = [
       })
     )),
 
-  rule("returns how much of the lifetime of an entry remains", ({ put, remaining }, key) =>
+  rule(
+    "returns the whole lifetime of an entry when it was just put",
+    (store, key) => expectWhole(store, key, "one", 60_000)
+  ),
+
+  rule(
+    "returns less of the lifetime as time passes",
+    (store, key) => expectSameEnd(store, key, 0, 4 * margin)
+  ),
+
+  rule(
+    "does not extend the lifetime of an entry when it is read",
+    (store, key) => expectSameEnd(store, key, 4 * margin, 0)
+  ),
+
+  rule("gives an entry that replaces another its own lifetime", (store, key) =>
     Effect.gen(function*() {
-      const start = yield* monotonicMillis
-      yield* put(key, "one", minute)
-      yield* Effect.sleep(2 * margin)
-      const before = yield* monotonicMillis
-      const seen = yield* remaining(key)
-      const [least, most] = [60_000 - ((yield* monotonicMillis) - start), 60_000 - (before - start)]
-      // The entry was stored some time after the start of `put`.
-      const latest = Math.max(most, 60_000 - 2 * margin) + margin
-      if (seen < least - margin || seen > latest) {
-        return yield* Effect.fail<Problem>(`get returned that ${seen} ms remain, instead of ${least} to ${latest}`)
-      }
-      yield* put(key, "two", brief)
-      const next = yield* remaining(key)
-      if (next > brief) return yield* Effect.fail<Problem>(`get returned that ${next} ms of ${brief} ms remain`)
+      yield* store.put(key, "one", minute)
+      yield* expectWhole(store, key, "two", 30_000)
+      yield* expectWhole(store, key, "three", 60_000)
     })),
 
   rule(

@@ -59,7 +59,7 @@ describe("AccessToken", () => {
       assert.strictEqual(remaining, 0)
       const error = Either.merge(valid)
       assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-      deepStrictEqual([error.reason, error.expiredAt, error.retryAt], [reason, token.expiresAt, Option.none()])
+      deepStrictEqual([error.reason, error.expiredAt, error.retryAt], [reason, token.expiresAt, undefined])
       assert.strictEqual(error.checkedAt.epochMillis, acquiredAt.epochMillis + millis)
     })
   })

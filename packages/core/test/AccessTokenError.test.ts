@@ -14,13 +14,17 @@ const expired = (reason: AccessTokenError.TokenExpiredError["reason"]) =>
 const credentials = (field: AccessTokenError.CredentialsError["field"], reason: string) =>
   new AccessTokenError.CredentialsError({ field, reason })
 const request = (reason: AccessTokenError.TokenRequestError["reason"], attempts = 2) =>
-  new AccessTokenError.TokenRequestError({ reason, attempts, code: Option.some("EINVENTED") })
-const refused = (reason: AccessTokenError.TokenRefusedError["reason"], changedByFormDecoding = false, status = 418) =>
+  new AccessTokenError.TokenRequestError({ reason, attempts, code: "EINVENTED" })
+const refused = (
+  reason: AccessTokenError.TokenRefusedError["reason"],
+  changedByFormDecoding = false,
+  httpStatus = 418
+) =>
   new AccessTokenError.TokenRefusedError({
     reason,
-    status,
-    code: Option.some("invented_code"),
-    description: Option.some("what the endpoint of version 2.1 said."),
+    httpStatus,
+    code: "invented_code",
+    description: "what the endpoint of version 2.1 said.",
     changedByFormDecoding
   })
 const response = new AccessTokenError.TokenResponseError({
@@ -46,6 +50,7 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
   [request("Transport"), true, /check authUrl, the network and the proxy/],
   [request("Timeout"), true, /try again later/],
   [request("Certificate"), false, /check authUrl, the system clock and its certificate authorities/],
+  [request("Proxy"), false, /check the user name and password for the proxy/],
   [request("Redirect"), false, /set authUrl to its target/],
   [request("TooLarge"), false, /check authUrl/],
   [request("Closed"), false, /keep its scope open/],
@@ -62,7 +67,7 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
 const rows = family.map(([error, transient, advice]) => {
   const detail = "field" in error ? error.field : "reason" in error ? error.reason : ""
   const raw = "changedByFormDecoding" in error && error.changedByFormDecoding ? " of raw credentials" : ""
-  const status = "status" in error && error.status === 401 ? " with status 401" : ""
+  const status = "httpStatus" in error && error.httpStatus === 401 ? " with status 401" : ""
   return [`${error._tag} ${detail}${raw}${status}`.trim(), { error, transient, advice }] as const
 })
 
@@ -110,23 +115,23 @@ describe("AccessTokenError", () => {
       refused("Other").message,
       "(status 418, invented_code, what the endpoint of version 2.1 said): check"
     )
-    assert.include(new TokenRefusedError({ reason: "Other", status: 404 }).message, "(status 404)")
-    const sentence = { reason: "Other", status: 418, description: Option.some("It is a teapot. ") } as const
+    assert.include(new TokenRefusedError({ reason: "Other", httpStatus: 404 }).message, "(status 404)")
+    const sentence = { reason: "Other", httpStatus: 418, description: "It is a teapot. " } as const
     assert.include(new TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
     assert.include(response.message, "access_token must be a bearer token; the body must be a JSON object")
     assert.include(credentials("clientSecret", "is empty").message, "The clientSecret is empty")
     assert.include(configuration.message, "The option authUrl is empty")
     assert.include(untrusted.message, "https://elsewhere.example")
     assert.include(untrusted.message, "https://api.shop.example, https://other.shop.example")
-    assert.include(untrusted.message, "trustedOrigins")
+    assert.include(untrusted.message, "client.trustedOrigins")
   })
 
   it("describe uses the names that a program gives to the options, and changes nothing else", () => {
-    const names = { authUrl: "--auth-url", clientSecret: "STORE_API_CLIENT_SECRET", trustedOrigins: "--trust" }
+    const names = { authUrl: "--auth-url", clientSecret: "STORE_API_CLIENT_SECRET", "client.trustedOrigins": "--trust" }
     const insecure = new AccessTokenError.ConfigurationError({
       option: "authUrl",
       reason: "must be an https URL",
-      permittedBy: Option.some("allowInsecure")
+      permittedBy: "allowInsecure"
     })
     assert.strictEqual(
       insecure.describe({ ...names, allowInsecure: "--allow-insecure" }),
@@ -135,7 +140,7 @@ describe("AccessTokenError", () => {
     assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
     assert.strictEqual(configuration.message, "The option authUrl is empty.")
     assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
-    const variable = Option.some("MY_STORE_CLIENT_SECRET")
+    const variable = "MY_STORE_CLIENT_SECRET"
     const read = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is empty", variable })
     assert.strictEqual(read.message, "MY_STORE_CLIENT_SECRET is empty: correct the client credentials.")
     assert.strictEqual(read.describe(names), credentials("clientSecret", "is empty").describe(names))
@@ -213,9 +218,15 @@ describe("AccessTokenError", () => {
   ])("a refusal with status %s: %s, because of the code: %j", (status, advice, codes) => {
     const reason = status === 400 ? "InvalidRequest" : "Other"
     for (const code of codes) {
-      const error = new AccessTokenError.TokenRefusedError({ reason, status, code: Option.fromNullable(code) })
+      const error = new AccessTokenError.TokenRefusedError({ reason, httpStatus: status, code })
       assert.include(error.message, `): ${advice}`)
     }
+  })
+
+  it("names the request that sends any character to a server that form-decodes", () => {
+    const error = refused("InvalidClient", true)
+    assert.match(error.message, / or %, unless TokenRequest\.clientSecretPost sends them\.$/)
+    assert.match(error.describe({ "endpoint.request": "--post" }), / or %, unless --post sends them\.$/)
   })
 
   it("explains form-decoding only for refused credentials that it changes", () => {
@@ -227,7 +238,7 @@ describe("AccessTokenError", () => {
   const permanent = rows.filter(([, { error }]) =>
     error._tag === "CredentialsError" ||
     ("reason" in error &&
-      ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"].includes(error.reason))
+      ["Certificate", "Proxy", "Redirect", "Closed", "InvalidClient", "InvalidRequest"].includes(error.reason))
   )
   const others = rows.filter((row) => !permanent.includes(row))
 
@@ -235,24 +246,24 @@ describe("AccessTokenError", () => {
     deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
     const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
     deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
-    deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
+    assert.isUndefined(error.retryAt, "the first is as it was")
     assert.strictEqual(waiting.constructor, error.constructor)
     assert.strictEqual(waiting.message, `${error.message} Retry after 2026-01-01T00:05:00.000Z.`)
     deepStrictEqual({ ...AccessTokenError.withRetryAt(Option.none())(waiting) }, { ...error })
   })
 
   it.each(permanent)("withRetryAt leaves %s without a retryAt", (_name, { error }) => {
-    deepStrictEqual([permanent.length, others.length], [8, 11])
+    deepStrictEqual([permanent.length, others.length], [9, 11])
     assert.strictEqual(AccessTokenError.withRetryAt(error, Option.some(later)), error)
     const withOne = new (error.constructor as new(fields: unknown) => AccessTokenError.AccessTokenError)({
       ...error,
-      retryAt: Option.some(later)
+      retryAt: later
     })
     deepStrictEqual({ ...AccessTokenError.withRetryAt(withOne, Option.some(later)) }, { ...error })
   })
 
   it("no other value is of the family, transient or has a retryAt", () => {
-    const similar = { _tag: "TokenRequestError", reason: "Transport", attempts: 1, retryAt: Option.some(later) }
+    const similar = { _tag: "TokenRequestError", reason: "Transport", attempts: 1, retryAt: later }
     const others = [undefined, null, 0, "TokenExpiredError", {}, new Error("other"), configuration, untrusted, similar]
     for (const other of others) {
       assert.isFalse(AccessTokenError.isAccessTokenError(other) || AccessTokenError.isTransient(other))
@@ -269,12 +280,60 @@ describe("AccessTokenError", () => {
     )
   })
 
-  it("constructors need no retryAt, code, description or changedByFormDecoding", () => {
-    const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 500 })
-    const { changedByFormDecoding, code, description, retryAt } = error
-    const none = Option.none()
-    deepStrictEqual([retryAt, code, description, changedByFormDecoding], [none, none, none, false])
-    deepStrictEqual(new AccessTokenError.TokenRequestError({ reason: "Closed", attempts: 0 }).code, none)
-    for (const [, { error }] of rows) deepStrictEqual(error.retryAt, none)
+  it("prints no field without a value, even if it is given as undefined", () => {
+    const { ConfigurationError, CredentialsError, TokenRefusedError, TokenRequestError } = AccessTokenError
+    const retryAt = undefined
+    const errors = [
+      new ConfigurationError({ option: "authUrl", reason: "is empty", permittedBy: undefined }),
+      new CredentialsError({ field: "clientId", reason: "is empty", variable: undefined, retryAt }),
+      new TokenRequestError({ reason: "Timeout", attempts: 1, code: undefined, retryAt }),
+      new TokenRefusedError({ reason: "Other", httpStatus: 500, code: undefined, description: undefined, retryAt }),
+      ...rows.map(([, { error }]) => AccessTokenError.withRetryAt(Option.none())(error))
+    ]
+    const isShown = (error: object) => /undefined/.test(inspect(error) + format("%s %O", error, error))
+    for (const error of errors) {
+      assert.isFalse(isShown(error), inspect(error))
+      assert.notInclude(Object.values(error), undefined)
+    }
+    assert.isTrue(isShown({ ...errors[0], permittedBy: undefined }), "control: the search finds it")
+  })
+
+  it("the optional fields of a constructor may be omitted", () => {
+    const error = new AccessTokenError.TokenRefusedError({ reason: "Other", httpStatus: 500 })
+    deepStrictEqual({ ...error }, { ...error, changedByFormDecoding: false })
+    assert.sameMembers(Object.keys(error), ["_tag", "reason", "httpStatus", "changedByFormDecoding"])
+  })
+
+  it("the sentence of Proxy names the proxy and 407", () => {
+    assert.strictEqual(
+      new AccessTokenError.TokenRequestError({ reason: "Proxy", attempts: 1 }).message,
+      "The proxy refused the connection to the token endpoint (407, 1 attempt): " +
+        "check the user name and password for the proxy."
+    )
+  })
+
+  it("the sentence of Closed tells the HTTP client from the layer of the token, by the code", () => {
+    const closed = { reason: "Closed", attempts: 1 } as const
+    assert.strictEqual(
+      new AccessTokenError.TokenRequestError(closed).message,
+      "The layer of the access token is closed: keep its scope open."
+    )
+    assert.strictEqual(
+      new AccessTokenError.TokenRequestError({ ...closed, code: "UND_ERR_DESTROYED" }).message,
+      "The layer of the HTTP client is closed (1 attempt, UND_ERR_DESTROYED): keep its scope open."
+    )
+  })
+
+  it("an encoded error is a plain object of strings, numbers and flags", () => {
+    const refusal = AccessTokenError.withRetryAt(refused("RateLimited"), Option.some(later))
+    deepStrictEqual<unknown>(Schema.encodeSync(AccessTokenError.AccessTokenError)(refusal), {
+      _tag: "TokenRefusedError",
+      reason: "RateLimited",
+      httpStatus: 418,
+      code: "invented_code",
+      description: "what the endpoint of version 2.1 said.",
+      changedByFormDecoding: false,
+      retryAt: "2026-01-01T00:05:00.000Z"
+    })
   })
 })

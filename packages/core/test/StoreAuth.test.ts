@@ -73,7 +73,7 @@ describe("StoreAuth", () => {
   })
 
   test("checks the credentials and the parameters of another request when the layer is built", function*() {
-    const { clientSecretBasic, clientSecretPost, make, specification } = TokenRequest
+    const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
     const tagOf = (request: TokenRequest.TokenRequest, secret = "a&b") =>
       Effect.map(
         calling({ ...secretOptions, clientSecret: Redacted.make(secret), endpoint: { request } }),
@@ -83,8 +83,47 @@ describe("StoreAuth", () => {
     assert.strictEqual(yield* tagOf(specification), "CredentialsError 0")
     assert.strictEqual(yield* tagOf(clientSecretBasic(), "a\nb"), "CredentialsError 0")
     assert.strictEqual(yield* tagOf(clientSecretPost({ scope: "\ud800" })), "ConfigurationError 0")
-    // It may sign an assertion, so it is made only for a token request.
-    assert.strictEqual(yield* tagOf(make({ ...specification, identity: "" })), "CredentialsError 0")
+    assert.strictEqual(yield* tagOf({ ...specification, identity: "a copy" }), "CredentialsError 0")
+  })
+
+  describe("a request of your own, when the layer is built", () => {
+    const { apiUrl, authUrl } = secretOptions
+
+    /** Builds the layer without a token request. Returns the tag of its error. */
+    const build = (
+      given:
+        | Pick<StoreAuth.CredentialsOptions, "credentials">
+        | Pick<StoreAuth.SecretOptions, "clientId" | "clientSecret">,
+      change: Partial<TokenRequest.TokenRequest>
+    ) =>
+      Effect.gen(function*() {
+        const { http } = yield* store
+        const made = yield* Ref.make(0)
+        const request = TokenRequest.make({
+          identity: "signed",
+          request: () => Effect.as(Ref.update(made, (count) => count + 1), HttpClientRequest.post("")),
+          ...change
+        })
+        const layer = StoreAuth.layer({ authUrl, apiUrl, ...given, endpoint: { request } })
+        const exit = yield* Effect.exit(Layer.build(Layer.provide(layer, http)))
+        return { made: yield* Ref.get(made), tag: errorTag(exit) }
+      })
+
+    const refused = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is not a private key" })
+    const refusing = { checkCredentials: () => Effect.fail(refused) }
+
+    test("is not made, because it may sign an assertion", function*() {
+      deepStrictEqual(yield* build(secretOptions, {}), { made: 0, tag: Option.none() })
+    })
+
+    test("checks a client id and secret by its checkCredentials", function*() {
+      deepStrictEqual(yield* build(secretOptions, refusing), { made: 0, tag: Option.some("CredentialsError") })
+    })
+
+    test("does not check credentials that are given as an effect", function*() {
+      const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+      deepStrictEqual(yield* build({ credentials }, refusing), { made: 0, tag: Option.none() })
+    })
   })
 
   test("make: two stores in one program share no token, acquisition or cooldown", function*() {

@@ -2,6 +2,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { NodeSdk, Otlp } from "@effect/opentelemetry"
+import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -9,13 +10,15 @@ import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth, TokenRequest } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { withHeadersOnSpans } from "@store-api/testing/effectLine"
 import * as Canary from "@store-api/testing/leaksIn"
 import { find } from "@store-api/testing/leaksIn"
 import { test } from "@store-api/testing/test"
-import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
+import { Effect, identity, Layer, Logger, LogLevel, Redacted, type Tracer } from "effect"
+import * as FakeClient from "./support/fakeClient.js"
+import { observed } from "./support/telemetry.js"
 
 /** One POST request to `/v1/traces`, `/v1/metrics` or `/v1/logs`: OTLP over HTTP, in JSON. */
 interface Post {
@@ -187,6 +190,63 @@ const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string)
   ["/v1/logs", "/v1/metrics", "/v1/traces"],
   (baseUrl) => Otlp.layerJson({ baseUrl, ...shop }).pipe(Layer.provide(NodeHttpClient.layerUndici))
 ]]
+
+describe("the span of the HTTP client", () => {
+  /** Runs an effect, and returns the names of its spans and the queries that they show. */
+  const spansOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.gen(function*() {
+      const spans: Array<Tracer.Span> = []
+      yield* Effect.withTracer(effect, observed(yield* Effect.tracer, (span) => spans.push(span)))
+      return {
+        // Effect 4 names it after the method alone.
+        names: spans.map(({ name }) => name.replace("http.client ", "")),
+        queries: spans.flatMap(({ attributes }) => attributes.has("url.query") ? [attributes.get("url.query")] : [])
+      }
+    })
+
+  /** One token request. */
+  const acquire = (
+    change: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
+    transformClient: (client: HttpClient.HttpClient) => HttpClient.HttpClient = identity
+  ) => {
+    const client = FakeClient.make(FakeClient.token)
+    const transformed = Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, transformClient))
+    const request = TokenRequest.make({
+      identity: "shop",
+      request: () => Effect.succeed(change(HttpClientRequest.post("")))
+    })
+    return FakeClient.acquire({ ...client, layer: Layer.provide(transformed, client.layer) }, { request })
+  }
+
+  const withQuery = HttpClientRequest.setUrlParam("key", "an-invented-key")
+
+  /** Decides for itself which requests have a span. */
+  const traced = HttpClient.transformResponse(Effect.locally(HttpClient.currentTracerDisabledWhen, () => false))
+
+  test("exists for a token request without a query", function*() {
+    const expected = { names: ["TokenEndpoint.request", "POST"], queries: [] }
+    deepStrictEqual(yield* spansOf(acquire(identity)), expected)
+    deepStrictEqual(yield* spansOf(acquire(identity, traced)), expected)
+  })
+
+  test.each(
+    [
+      ["of the request", withQuery, undefined],
+      ["of the request, over a client with its own rule", withQuery, traced],
+      ["that the given client adds", identity, HttpClient.mapRequest(withQuery)]
+    ] as const
+  )("does not exist for a token request with a query %s", function*([, change, transformClient]) {
+    const { names, queries } = yield* spansOf(acquire(change, transformClient))
+    deepStrictEqual([names, queries], [["TokenEndpoint.request"], []])
+  })
+
+  test("control: shows the query of another request", function*() {
+    const client = FakeClient.make(FakeClient.token)
+    const send = HttpClient.execute(withQuery(HttpClientRequest.post("https://auth.shop.example")))
+    const { queries } = yield* spansOf(Effect.provide(send, client.layer))
+    deepStrictEqual(queries, ["key=an-invented-key"])
+  })
+})
 
 describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters) => {
   test.live("sends spans and metrics, and no secret, token or client id", function*() {

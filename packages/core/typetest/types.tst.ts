@@ -2,7 +2,7 @@
 import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
 import { type AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { ClientCredentials, StoreAuth, TokenRequest, TokenStore } from "@store-api/core"
-import type { DateTime, Option, Redacted, Schema } from "effect"
+import type { DateTime, Redacted, Schema } from "effect"
 import { Config, Effect, Layer } from "effect"
 import { expect, test } from "tstyche"
 
@@ -22,7 +22,7 @@ test("AccessTokenError", () => {
       typeof AccessTokenError.TokenResponseError
     ]>
   >()
-  expect<Failure["retryAt"]>().type.toBe<Option.Option<DateTime.Utc>>()
+  expect<Failure["retryAt"]>().type.toBe<DateTime.Utc | undefined>()
   expect<Invalid>().type.not.toHaveProperty("retryAt")
   expect<Untrusted>().type.not.toHaveProperty("retryAt")
 })

@@ -44,7 +44,7 @@ export type {
 } from "./EmulatorOptions.js"
 
 /**
- * A running emulator. Its effects do not fail.
+ * A running emulator. Only `fail` can fail.
  *
  * @see Emulator
  *
@@ -64,9 +64,10 @@ export interface Service {
   readonly clearRequests: Effect.Effect<void>
   /**
    * Appends steps, or those of a scenario, to the script of faults. `times` replaces the number of requests to which
-   * each step applies. A step that cannot be performed is a defect, such as status 99 or TLS without `tls`.
+   * each step applies. If a step cannot be performed, such as one with status 99, or a TLS flaw without `tls`, it fails
+   * with `EmulatorError` and appends none. The error names a field of the step, such as `script[0].status`.
    */
-  readonly fail: (script: Fault.Script | Scenario.Name, times?: number) => Effect.Effect<void>
+  readonly fail: (script: Fault.Script | Scenario.Name, times?: number) => Effect.Effect<void, EmulatorError>
   /** The remaining steps. `times` is the number of requests to which each still applies. */
   readonly pendingFaults: Effect.Effect<ReadonlyArray<Fault.Fault>>
   /** Deletes the remaining steps. Does not affect a request that is already delayed or hanging. */
@@ -169,7 +170,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       revoke: issued.revoke,
       requests: log.all,
       clearRequests: log.clear,
-      fail: (script, times) => Effect.catchAll(faults.append(script, times), (problem) => Effect.dieMessage(problem)),
+      fail: faults.append,
       pendingFaults: faults.pending,
       clearFaults: faults.clear,
       connections: server.connections,

@@ -1,16 +1,17 @@
 /**
- * The error of an emulator that cannot start.
+ * The error of an emulator that cannot start, or cannot perform a fault.
  *
  * @since 1.0.0
  */
 import * as Schema from "effect/Schema"
 
 /**
- * The emulator cannot start. The `message` is one sentence that begins with the option and tells you what to do.
+ * The emulator cannot start, or `fail` cannot perform a fault. The `message` is one sentence that names the option and
+ * tells you what to do.
  *
  * - `PortInUse`: another program listens on the port.
  * - `CannotListen`: the system does not allow the port or the address.
- * - `InvalidOption`: the value of an option cannot be used, such as a host that is not loopback.
+ * - `InvalidOption`: the value of an option or of a fault cannot be used, such as a host that is not loopback.
  *
  * @example
  * ```ts
@@ -30,13 +31,13 @@ export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api
   {
     /** The kind of problem. */
     reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
-    /** The option, such as `port` or `clients[0].clientId`. */
+    /** The option, such as `port` or `clients[0].clientId`, or a field of a fault, such as `script[0].status`. */
     option: Schema.String,
     /** The predicate of the sentence, such as "must be a whole number". It contains no secret. */
     problem: Schema.String
   }
 ) {
   override get message(): string {
-    return `${this.option} ${this.problem}.`
+    return `The option ${this.option} ${this.problem}.`
   }
 }

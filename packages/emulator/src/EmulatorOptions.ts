@@ -90,8 +90,8 @@ export const ApiResponse = Schema.Struct({
 export interface ApiResponse extends Schema.Schema.Type<typeof ApiResponse> {}
 
 /**
- * The options of an emulator. With a value that cannot be used, the emulator fails to start with `EmulatorError`
- * (`InvalidOption`).
+ * The options of an emulator. With a value that cannot be used, or has another type, the emulator fails to start with
+ * `EmulatorError` (`InvalidOption`).
  *
  * @see Emulator.layer
  *
@@ -115,8 +115,8 @@ export interface Options {
    */
   readonly clientAuthentication?: ClientAuthentication | ReadonlyArray<ClientAuthentication> | undefined
   /**
-   * The lifetime of a token, more than zero and at most 60 minutes. `expires_in` is the number of whole seconds.
-   * Default: 60 minutes.
+   * The lifetime of a token, more than zero. `expires_in` is the number of whole seconds. Default: 60 minutes, which is
+   * also the longest: a longer one counts as that.
    */
   readonly tokenLife?: Duration.DurationInput | undefined
   /**

@@ -7,7 +7,7 @@
  * @since 1.0.0
  */
 import * as Data from "effect/Data"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import type * as Model from "./FaultModel.js"
 import * as rawResponses from "./internal/rawResponses.js"
 
@@ -56,16 +56,24 @@ export const is = cases.$is
  */
 export const match = cases.$match
 
-const onRequest = (options: Model.Options | undefined) => ({ on: options?.on ?? "token", times: options?.times ?? 1 })
+const onRequest = (options: Model.Options | undefined) => {
+  const { on = "token", times = 1 } = options ?? {}
+  return { on, times }
+}
+
+const withStatus = (options: Model.StatusOptions | undefined) => {
+  const { status = 200 } = options ?? {}
+  return { ...onRequest(options), status }
+}
 
 const onConnection = (times = 1) => ({ on: "connection" as const, times })
 
-const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
-  typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array()
+const bytes = (body: string | Uint8Array): Uint8Array =>
+  typeof body === "string" ? new TextEncoder().encode(body) : body
 
 /**
- * Responds with a status, and optionally headers and a body. The status is a whole number from 200 to 999; any
- * other is a defect of `fail`.
+ * Responds with a status, and optionally headers and a body. The status is a whole number from 200 to 999. As for every
+ * step, `fail` fails with `EmulatorError` if a value cannot be used.
  *
  * @example
  * ```ts
@@ -90,14 +98,10 @@ export const status = (
     /** Text or bytes. Default: none. */
     readonly body?: string | Uint8Array | undefined
   }
-): Model.Fault =>
-  cases.Answer({
-    ...onRequest(options),
-    delay: Duration.decode(options?.delay ?? 0),
-    status,
-    headers: options?.headers ?? {},
-    body: bytes(options?.body)
-  })
+): Model.Fault => {
+  const { body = "", delay = 0, headers = {} } = options ?? {}
+  return cases.Answer({ ...onRequest(options), delay, status, headers, body: bytes(body) })
+}
 
 /**
  * Responds with status 200 and exactly this body, such as a broken token response.
@@ -129,7 +133,7 @@ export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): 
  * @category constructors
  */
 export const delay = (delay: Duration.DurationInput, options?: Model.Options): Model.Fault =>
-  cases.Delay({ ...onRequest(options), delay: Duration.decode(delay) })
+  cases.Delay({ ...onRequest(options), delay })
 
 /**
  * Never responds. The request ends when the client disconnects or the emulator stops.
@@ -166,7 +170,10 @@ export const fields = (
     /** Headers to add or to replace. Default: none. */
     readonly headers?: Model.Headers | undefined
   }
-): Model.Fault => cases.Amend({ ...onRequest(options), fields, headers: options?.headers ?? {} })
+): Model.Fault => {
+  const { headers = {} } = options ?? {}
+  return cases.Amend({ ...onRequest(options), fields, headers })
+}
 
 /**
  * Compresses the normal response with gzip, whether or not the request accepts it. A response with a status other than
@@ -234,7 +241,7 @@ export const echo = (status: number, options?: Model.Options): Model.Fault =>
 
 /**
  * Responds without a body and with a date in `Retry-After` (RFC 9110 §10.2.3): the time of the response plus `wait`, in
- * whole seconds. The status is a whole number from 200 to 999.
+ * whole seconds. The status is a whole number from 200 to 999. More than a year counts as a year.
  *
  * @example
  * ```ts
@@ -247,7 +254,7 @@ export const echo = (status: number, options?: Model.Options): Model.Fault =>
  * @category constructors
  */
 export const retryDate = (status: number, wait: Duration.DurationInput, options?: Model.Options): Model.Fault =>
-  cases.RetryDate({ ...onRequest(options), status, wait: Duration.decode(wait) })
+  cases.RetryDate({ ...onRequest(options), status, wait })
 
 /**
  * Sends the headers at once and then one space per interval, without end. The interval is more than zero; default: 50
@@ -264,7 +271,7 @@ export const retryDate = (status: number, wait: Duration.DurationInput, options?
  * @category constructors
  */
 export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusOptions): Model.Fault =>
-  cases.Drip({ ...onRequest(options), status: options?.status ?? 200, every: Duration.decode(every) })
+  cases.Drip({ ...withStatus(options), every })
 
 /**
  * Sends a body of this many bytes as fast as the client reads it; `Infinity` is a body without end.
@@ -280,11 +287,11 @@ export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusO
  * @category constructors
  */
 export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault =>
-  cases.Flood({ ...onRequest(options), status: options?.status ?? 200, bytes })
+  cases.Flood({ ...withStatus(options), bytes })
 
 /**
  * Sends a decompression bomb: this many megabytes of zeros, compressed with gzip to a thousandth of their size.
- * Default: 100.
+ * A whole number from 1 to 1024. Default: 100.
  *
  * @example
  * ```ts
@@ -297,10 +304,12 @@ export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault
  * @category constructors
  */
 export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Fault =>
-  status(options?.status ?? 200, {
-    ...options,
+  cases.Answer({
+    ...withStatus(options),
+    delay: 0,
     headers: { "Content-Encoding": "gzip" },
-    body: rawResponses.bomb(megabytes)
+    // `fail` refuses the number of megabytes.
+    body: rawResponses.bomb(megabytes) as Uint8Array
   })
 
 /**
@@ -470,8 +479,7 @@ export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawResp
 export const stale = (options?: Model.Options): Model.Fault => cases.Stale(onRequest(options))
 
 /**
- * Passes the next connection to a TLS server with this flaw. Needs an emulator with `tls`; without it, `fail` has a
- * defect.
+ * Passes the next connection to a TLS server with this flaw. Needs an emulator with `tls`; without it, `fail` fails.
  *
  * @example
  * ```ts

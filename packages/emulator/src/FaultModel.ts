@@ -91,20 +91,20 @@ export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
  */
 export type Fault = Data.TaggedEnum<{
   Answer: OnRequest & {
-    readonly delay: Duration.Duration
+    readonly delay: Duration.DurationInput
     readonly status: number
     readonly headers: Headers
     readonly body: Uint8Array
   }
-  Delay: OnRequest & { readonly delay: Duration.Duration }
+  Delay: OnRequest & { readonly delay: Duration.DurationInput }
   Hang: OnRequest
   Amend: OnRequest & { readonly fields: Readonly<Record<string, unknown>>; readonly headers: Headers }
   Gzip: OnRequest
   Continue: OnRequest
   Revoke: OnRequest
   Echo: OnRequest & { readonly status: number }
-  RetryDate: OnRequest & { readonly status: number; readonly wait: Duration.Duration }
-  Drip: OnRequest & { readonly status: number; readonly every: Duration.Duration }
+  RetryDate: OnRequest & { readonly status: number; readonly wait: Duration.DurationInput }
+  Drip: OnRequest & { readonly status: number; readonly every: Duration.DurationInput }
   Flood: OnRequest & { readonly status: number; readonly bytes: number }
   Redirect: OnRequest & { readonly status: number; readonly to: RedirectTarget }
   Raw: OnRequest & { readonly bytes: Uint8Array; readonly ending: Ending }

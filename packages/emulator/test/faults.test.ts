@@ -9,27 +9,6 @@ import { askToken, callApi, failing, getToken, json, receive, tokenPath, until }
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
   Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
 
-/** The step that cannot be performed, and why. */
-const unusable: Readonly<Record<string, Fault.Fault | Scenario.Name>> = {
-  "status 99": Fault.status(99),
-  "status 100": Fault.status(100),
-  "status 500.5": Fault.status(500.5),
-  "times 0": Fault.hang({ times: 0 }),
-  "times 1.5": Fault.delay(1, { times: 1.5 }),
-  "times 0.5 on a connection": Fault.reset("connection", { times: 0.5 }),
-  "a header with a line break": Fault.status(500, { headers: { "X-A": "b\r\nc" } }),
-  "a header without a name": Fault.status(500, { headers: { "": "b" } }),
-  "a TLS flaw without TLS": Fault.tls("Expired"),
-  "a scenario without a step that needs TLS": "token/tls",
-  "a scenario whose step does not need TLS by itself": "token/redirect-302-to-http",
-  "a drip with an interval of zero": Fault.drip(0),
-  "a flood of -1 bytes": Fault.flood(-1),
-  "a flood of NaN bytes": Fault.flood(NaN),
-  "a redirect with status 200": Fault.redirect(200, "loop"),
-  "a redirect to a location with a line break": Fault.redirect(302, { location: "/a\r\nX-B: c" }),
-  "an echo with status 99": Fault.echo(99)
-}
-
 describe("a script", () => {
   test.live("applies its steps in order, each to `times` requests", function*() {
     const { fail, pendingFaults, url } = yield* failing(Fault.status(500), Fault.status(502, { times: 2 }))
@@ -63,16 +42,6 @@ describe("a script", () => {
     assert.lengthOf(responses.filter(({ status }) => status === 500), 10)
     assert.lengthOf(responses.filter(({ status }) => status === 200), 20)
   })
-
-  test.live.each(Object.entries(unusable))(
-    "makes fail die without a step if one is unusable: %s",
-    function*([, fault]) {
-      const { fail, pendingFaults } = yield* Emulator.make()
-      const exit = yield* Effect.exit(fail(typeof fault === "string" ? fault : [Fault.status(500), fault]))
-      assert.isTrue(Exit.isFailure(exit) && exit.cause._tag === "Die")
-      assert.lengthOf(yield* pendingFaults, 0)
-    }
-  )
 })
 
 describe("the scenarios", () => {

@@ -11,15 +11,18 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
+import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as files from "./internal/expiringFiles.js"
+import { check, checkRecord } from "./internal/options.js"
 import { type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
 
 /**
@@ -76,11 +79,14 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
 const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
 
 /**
- * Creates the store over the `FileSystem` in the context.
+ * Creates the store over the `FileSystem` in the context. Fails with `ConfigurationError` if the name of the folder is
+ * empty or not a text.
  *
  * A file gets its name only when it is complete: a reader finds the old entry or the new one, and after a crash at most
- * one token is lost. A lease ends by the wall clock, even if its holder was killed. Each `put` also removes expired
+ * one token is lost. A lease ends after its duration, even if its holder was killed. Each `put` also removes expired
  * files of all keys.
+ *
+ * Time is that of the wall clock. If it is set back, the uptime of the machine counts until the machine restarts.
  *
  * Two processes that take over an expired lease at the same moment may both get it, which costs one token request.
  * Nothing is flushed to the disk: a loss of power may damage an entry, which then counts as missing.
@@ -101,11 +107,13 @@ const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
  */
 export const make = (
   options: Options = {}
-): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
+): Effect.Effect<Service, ConfigurationError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
-    const given = options.folder ?? (yield* defaultFolder)
+    yield* checkRecord("FileTokenStore", options)
+    const given = options.folder === undefined ? yield* defaultFolder : options.folder
+    yield* check("FileTokenStore.folder", Predicate.isString(given) && given !== "", "must be the path of a folder")
     const own = path.join(given, ownFolder)
     const folder: files.Folder = { fs, path: own, at: (name) => path.join(own, name) }
     const inspect = requirePrivateFolders(fs, [given, own])
@@ -127,7 +135,7 @@ export const make = (
           Effect.map(files.read(folder, entryOf(key)), (file) =>
             file?.value === undefined
               ? Option.none()
-              : Option.some({ entry: file.value, remaining: Duration.millis(file.remaining ?? 0) }))
+              : Option.some({ entry: file.value, remaining: file.remaining }))
         ),
       put: (key, value, life) =>
         operation("put", Effect.zipRight(create, files.replace(folder, entryOf(key), { value, life }))).pipe(
@@ -179,7 +187,7 @@ const takeLease = <E>(
   })
 
 /**
- * Provides the store as a layer. Building it does not touch the disk.
+ * Provides the store as a layer. Building it does not touch the disk. Fails with `ConfigurationError` like `make`.
  *
  * @example
  * ```ts
@@ -192,7 +200,7 @@ const takeLease = <E>(
  * @since 1.0.0
  * @category layers
  */
-export const layer = (options: Options = {}): Layer.Layer<TokenStore> =>
+export const layer = (options: Options = {}): Layer.Layer<TokenStore, ConfigurationError> =>
   Layer.provide(Layer.effect(TokenStore, make(options)), [NodeFileSystem.layer, NodePath.layer])
 
 /**
@@ -219,4 +227,5 @@ export const layerConfig = (
       Config.withDefault(undefined)
     )
   }
-): Layer.Layer<TokenStore, ConfigError.ConfigError> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
+): Layer.Layer<TokenStore, ConfigurationError | ConfigError.ConfigError> =>
+  Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))

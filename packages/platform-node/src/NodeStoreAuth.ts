@@ -14,6 +14,7 @@ import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import * as NodeHttp from "./NodeHttp.js"
 
@@ -93,7 +94,7 @@ export type Options = SecretOptions | CredentialsOptions
 export const make = (
   options: Options
 ): Effect.Effect<StoreAuth.StoreAuth, ConfigurationError | CredentialsError, Scope.Scope> =>
-  Effect.flatMap(Layer.build(NodeHttp.layer(options.http)), (http) => Effect.provide(StoreAuth.make(options), http))
+  Effect.flatMap(Layer.build(http(options)), (http) => Effect.provide(StoreAuth.make(options), http))
 
 /**
  * Provides the provider and the authorized client. Bind the result to a constant: each call of `layer` creates another
@@ -129,7 +130,7 @@ export const make = (
 export const layer = (
   options: Options
 ): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, ConfigurationError | CredentialsError> =>
-  Layer.provide(StoreAuth.layer(options), NodeHttp.layer(options.http))
+  Layer.provide(StoreAuth.layer(options), http(options))
 
 /**
  * Like `layer`, and shares the token between processes through the `TokenStore` in the context, so that they send one
@@ -156,7 +157,7 @@ export const layer = (
 export const layerShared = (
   options: Options & StoreAuth.Sharing
 ): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, ConfigurationError | CredentialsError, TokenStore> =>
-  Layer.provide(StoreAuth.layerShared(options), NodeHttp.layer(options.http))
+  Layer.provide(StoreAuth.layerShared(options), http(options))
 
 /**
  * Like `layer`, over the `TokenSource` in the context. Fails with `ConfigurationError` when an option is unusable.
@@ -182,7 +183,7 @@ export const layerShared = (
 export const layerFromSource = (
   options: SourceOptions
 ): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, ConfigurationError, TokenSource> =>
-  Layer.provide(StoreAuth.layerFromSource(options), NodeHttp.layer(options.http))
+  Layer.provide(StoreAuth.layerFromSource(options), http(options))
 
 /**
  * Like `layer`, with options from the configuration: by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
@@ -237,3 +238,6 @@ export const layerSharedConfig = (
   ConfigurationError | CredentialsError | ConfigError.ConfigError,
   TokenStore
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & StoreAuth.Sharing>(options), layerShared))
+
+/** `StoreAuth` finds options that are not an object. */
+const http = (options: HttpOptions) => NodeHttp.layer(Predicate.hasProperty(options, "http") ? options.http : undefined)

@@ -10,7 +10,9 @@ import * as StoreAuth from "@store-api/core/StoreAuth"
 import type { TokenStore } from "@store-api/core/TokenStore"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import * as nativeFetch from "./internal/nativeFetch.js"
+import { check, checkRecord } from "./internal/options.js"
 import * as promises from "./internal/promises.js"
 import type * as NodeStoreAuth from "./NodeStoreAuth.js"
 
@@ -93,7 +95,9 @@ export interface SharedOptions extends StoreAuth.Sharing {
 
 /**
  * The options of `NodeStoreAuth.layer`, and a `store` with those of `NodeStoreAuth.layerShared`. The URLs and the
- * credentials come from the configuration if you omit all of them.
+ * credentials come from the configuration only if you omit all of them. If you give some, every call rejects with a
+ * `ConfigurationError` that names a missing one. As for the layers, `clientSecret` is `Redacted`: in JavaScript, wrap
+ * it with `Redacted.make` of `effect`.
  *
  * @see make
  *
@@ -105,7 +109,8 @@ export type Options =
   & (SharedOptions | { readonly store?: undefined; readonly shared?: undefined })
 
 /**
- * Creates the functions. Sends no request before the first call. Call `make` once per store, and `dispose` at the end.
+ * Creates the functions. Sends no request before the first call, and never throws: calls reject if an option is
+ * unusable. Call `make` once per store, and `dispose` at the end.
  *
  * Without options it reads the configuration, as `NodeStoreAuth.layerConfig` does. With a `store`, processes share the
  * token, as with `NodeStoreAuth.layerShared` and `NodeStoreAuth.layerSharedConfig`. A `transformClient` may change and
@@ -148,14 +153,27 @@ export const make = (options: Options = {}): PromiseStoreAuth => {
   }
 }
 
-const layer = (options: Options): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, unknown> => {
-  const { store } = options
-  const complete = options.apiUrl === undefined
-    ? Effect.map(StoreAuth.config(), (configured) => ({ ...options, ...configured }))
-    : Effect.succeed(options)
-  const services = Effect.map(
-    complete,
-    (options) => store === undefined ? StoreAuth.layer(options) : Layer.provide(StoreAuth.layerShared(options), store)
-  )
-  return Layer.provide(Layer.unwrapEffect(services), nativeFetch.layer(options.http))
-}
+/** Either form of the options, which JavaScript may mix. */
+type AnyOptions =
+  & (NodeStoreAuth.Options | ConfiguredOptions)
+  & {
+    readonly [Name in keyof SharedOptions]?: SharedOptions[Name] | undefined
+  }
+
+const layer = (options: AnyOptions): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, unknown> =>
+  Layer.unwrapEffect(Effect.gen(function*() {
+    yield* checkRecord("options", options)
+    const { http, shared, store } = options
+    yield* check("store", store === undefined || Layer.isLayer(store), "must be a Layer")
+    yield* check("store", store !== undefined || shared === undefined, "is missing, shared needs it")
+    const complete = isFromConfiguration(options) ? { ...options, ...(yield* StoreAuth.config()) } : options
+    const services = store === undefined
+      ? StoreAuth.layer(complete)
+      : Layer.provide(StoreAuth.layerShared(complete), store)
+    return Layer.provide(services, nativeFetch.layer(http))
+  }))
+
+/** Whether none of the options is given that could come from the configuration. Then all of them do. */
+const isFromConfiguration = (options: AnyOptions): options is AnyOptions & ConfiguredOptions =>
+  [options.authUrl, options.apiUrl, options.clientId, options.clientSecret, options.credentials]
+    .every(Predicate.isUndefined)

@@ -118,6 +118,56 @@ describe("FileTokenStore", () => {
   })
 })
 
+describe("FileTokenStore, after the wall clock was set back", () => {
+  const minute = 60_000
+
+  /** Changes what each file says about the uptime of the machine when it was written, in milliseconds. */
+  const changeUptime = (folder: string, change: (uptime: number) => number | undefined) => {
+    const paths = pathsIn(folder).filter((path) => statSync(path).isFile())
+    for (const path of paths) {
+      const content = JSON.parse(readFileSync(path, "utf8")) as { readonly uptime: number } // the store wrote it
+      writeFileSync(path, JSON.stringify({ ...content, uptime: change(content.uptime) }))
+    }
+    assert.lengthOf(paths, 2)
+  }
+
+  /** A store with an entry and a lease for ten minutes. By the wall clock, no time has passed since. */
+  const written = Effect.tap(
+    started,
+    ({ store }) => Effect.zipRight(store.put("key", "entry", 10 * minute), store.lease("key", 10 * minute))
+  )
+
+  const remainingIn = ({ get }: TokenStore.Service) =>
+    Effect.map(get("key"), Option.match({ onNone: () => 0, onSome: ({ remaining }) => Number(remaining) }))
+
+  test("an entry remains for no longer, because the uptime of the machine counts", function*() {
+    const { folder, store } = yield* written
+    assert.strictEqual(yield* remainingIn(store), 10 * minute)
+    changeUptime(folder, (uptime) => uptime - 4 * minute)
+    const remaining = yield* remainingIn(store)
+    assert.isAtMost(remaining, 6 * minute + 1000)
+    // A slow machine spends real time here.
+    assert.isAtLeast(remaining, 5 * minute)
+  })
+
+  test("an entry and a lease end, because the uptime of the machine counts", function*() {
+    const { folder, store } = yield* written
+    changeUptime(folder, (uptime) => uptime - 10 * minute - 1000)
+    deepStrictEqual(yield* store.get("key"), Option.none())
+    assert.isTrue(Option.isSome(yield* store.lease("key", "1 minute")))
+  })
+
+  test.each<[what: string, change: (uptime: number) => number | undefined]>([
+    ["the machine has restarted", (uptime) => uptime + 10 * minute],
+    ["an older version wrote the file", () => undefined]
+  ])("an entry and a lease remain by the wall clock if %s", function*([, change]) {
+    const { folder, store } = yield* written
+    changeUptime(folder, change)
+    assert.strictEqual(yield* remainingIn(store), 10 * minute)
+    assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
+  })
+})
+
 describe.concurrent("FileTokenStore with a file that was", () => {
   const damages: Record<string, (file: string) => void> = {
     "cut off": (file) => writeFileSync(file, readFileSync(file).subarray(0, 20)),

@@ -8,13 +8,13 @@ import { HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider } from "@store-api/core"
+import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/certificates"
 import { at, byName, call, collectGarbage, get, hanging, listen, onThisMachine } from "@store-api/testing/loopback"
 import { silent, startProxy, startStore, startTlsStore, until, withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Config, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
+import { Config, ConfigProvider, Duration, Effect, Either, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 
 onThisMachine()
 
@@ -32,9 +32,9 @@ describe("options that cannot be used", () => {
 
   type Row = readonly [option: string, reason: string, unusable: ReadonlyArray<NodeHttp.Options>]
   const rows: ReadonlyArray<Row> = [
-    ["connections", wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
-    ["proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
-    ["ca", caReason, ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))]
+    ["http.connections", wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
+    ["http.proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
+    ["http.ca", caReason, ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))]
   ]
 
   const areNamed = (rows: ReadonlyArray<Row>) =>
@@ -59,12 +59,16 @@ describe("options that cannot be used", () => {
     const [{ cert, key: own }, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
     const redacted = Redacted.make(own)
     yield* areNamed([
-      ["ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
-      ["key", "is missing, cert needs it", [{ cert }]],
-      ["cert", "is missing, key needs it", [{ key: redacted }]],
-      ["cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }]],
-      ["key", "must be a private key in PEM, without a passphrase", [{ cert, key: Redacted.make(key) }]],
-      ["key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
+      ["http.ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
+      ["http.key", "is missing, cert needs it", [{ cert }]],
+      ["http.cert", "is missing, key needs it", [{ key: redacted }]],
+      ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }, { cert: "", key: redacted }]],
+      [
+        "http.key",
+        "must be a private key in PEM, without a passphrase",
+        [key, ""].map((key) => ({ cert, key: Redacted.make(key) }))
+      ],
+      ["http.key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
     ])
   })
 })
@@ -245,7 +249,7 @@ describe("layerConfig", () => {
     yield* build("3")
     const error = yield* Effect.flip(build("0"))
     assert(error._tag === "ConfigurationError")
-    assert.strictEqual(error.option, "connections")
+    assert.strictEqual(error.option, "http.connections")
   })
 })
 
@@ -305,6 +309,50 @@ describe("closing the scope", () => {
       assert.strictEqual(seen.open(), 1)
     }).pipe(Effect.provide(live))
     yield* until(() => server.open() === 0 && seen.open() === 0)
+  })
+})
+
+describe("a token request over an HTTP client whose scope is closed", () => {
+  /** The result of the first acquisition, and how often the server was asked. */
+  const acquired = (http: Layer.Layer<HttpClient.HttpClient, unknown>) =>
+    Effect.gen(function*() {
+      const server = yield* startStore
+      const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), http)
+      const outcome = yield* Effect.either(provider.get)
+      return { outcome, opened: server.opened() }
+    })
+
+  test.live.each([
+    ["NodeHttp", NodeHttp.layer()],
+    ["undici", NodeHttpClient.layerUndici]
+  ])("fails with Closed at once over %s, and is not sent", function*([, http]) {
+    const { opened, outcome } = yield* acquired(http)
+    assert(Either.isLeft(outcome) && outcome.left._tag === "TokenRequestError")
+    const { attempts, reason, retryAt } = outcome.left
+    deepStrictEqual([reason, attempts, retryAt], ["Closed", 1, undefined])
+    assert.include(outcome.left.message, "The layer of the HTTP client is closed")
+    assert.include(outcome.left.message, "keep its scope open")
+    assert.strictEqual(opened, 0)
+  })
+
+  test.live("succeeds over node:http, whose agent still connects", function*() {
+    const { opened, outcome } = yield* acquired(NodeHttpClient.layer)
+    assert.isTrue(Either.isRight(outcome))
+    assert.strictEqual(opened, 1)
+  })
+
+  test.live("fails with Closed when the scope closes while the request is in flight", function*() {
+    const server = yield* hanging
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(NodeHttp.layer(), scope)
+    const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), context)
+    const caller = yield* Effect.fork(Effect.flip(provider.get))
+    yield* until(() => server.open() === 1)
+    yield* Scope.close(scope, Exit.void)
+    const error = yield* Fiber.join(caller)
+    assert(error._tag === "TokenRequestError")
+    deepStrictEqual([error.reason, error.attempts], ["Closed", 1])
+    assert.strictEqual(server.opened(), 1)
   })
 })
 

@@ -62,6 +62,6 @@ describe("layerConfig", () => {
     deepStrictEqual<unknown>(yield* outcome("2"), Exit.succeed(authorized))
     const refused = yield* outcome("-2")
     assert(Exit.isFailure(refused))
-    assert.include(Cause.pretty(refused.cause), "The option connections must be")
+    assert.include(Cause.pretty(refused.cause), "The option http.connections must be")
   })
 })

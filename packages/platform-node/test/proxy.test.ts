@@ -1,12 +1,16 @@
-import type * as Http from "node:http"
+import * as Http from "node:http"
 import * as Https from "node:https"
 import { inspect } from "node:util"
+import type { HttpClient } from "@effect/platform"
+import { NodeHttpClient, Undici } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { type AccessTokenError, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
 import { at, authorized, byName, call, elsewhere, get, listen, onThisMachine } from "@store-api/testing/loopback"
 import { type Server, startProxy, startStore, startTlsStore, store, withVariables } from "@store-api/testing/loopback"
+import { shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Redacted } from "effect"
 
@@ -79,6 +83,64 @@ describe("the option proxy", () => {
     yield* through({ proxy: "none" })
     yield* through({ proxy: new URL(proxy.url) })
     deepStrictEqual([proxy.tunnels.length, other.tunnels.length], [1, 0])
+  })
+})
+
+describe("a proxy that refuses the user name and password with 407", () => {
+  /** A proxy that refuses every request, and the credentials of each. */
+  const startRefusingProxy = Effect.suspend(() => {
+    const logins: Array<string | undefined> = []
+    const head = "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"any\"\r\n"
+    const server = Http.createServer().on("connect", (request, socket) => {
+      logins.push(request.headers["proxy-authorization"])
+      socket.end(`${head}Content-Length: 0\r\n\r\n`)
+    })
+    server.on("request", (request, response) => {
+      logins.push(request.headers["proxy-authorization"])
+      response.writeHead(407, { "Proxy-Authenticate": "Basic realm=\"any\"" }).end()
+    })
+    return Effect.map(listen(server), ({ url }) => ({
+      url: url.replace("//", "//someone:a-password-to-keep@"),
+      logins
+    }))
+  })
+
+  type HttpLayer = Layer.Layer<HttpClient.HttpClient, AccessTokenError.ConfigurationError>
+
+  /** A client of undici that sends requests for http URLs to the proxy without a tunnel. */
+  const withoutTunnel = (uri: string): HttpLayer =>
+    Layer.provide(
+      NodeHttpClient.layerUndiciWithoutDispatcher,
+      Layer.scoped(
+        NodeHttpClient.Dispatcher,
+        Effect.acquireRelease(
+          Effect.sync(() => new Undici.ProxyAgent({ uri, proxyTunnel: false })),
+          (agent) => Effect.promise(() => agent.destroy())
+        )
+      )
+    )
+
+  const nodeHttp = (url: string): HttpLayer => NodeHttp.layer({ proxy: new URL(url) })
+
+  test.live.each<readonly [name: string, scheme: string, http: (proxy: string) => HttpLayer]>([
+    ["NodeHttp to http", "http", nodeHttp],
+    ["NodeHttp to https", "https", nodeHttp],
+    ["undici without a tunnel", "http", withoutTunnel]
+  ])("fails with Proxy after one attempt, without the password: %s", function*([, scheme, http]) {
+    const proxy = yield* startRefusingProxy
+    const options = { ...at(`${scheme}://${elsewhere}`), allowInsecure: true }
+    const error = yield* StoreAuth.make(options).pipe(
+      Effect.flatMap(({ provider }) => Effect.flip(provider.get)),
+      Effect.provide(http(proxy.url))
+    )
+    assert(error._tag === "TokenRequestError")
+    deepStrictEqual([error.reason, error.attempts, error.retryAt], ["Proxy", 1, undefined])
+    const login = Buffer.from("someone:a-password-to-keep").toString("base64")
+    deepStrictEqual(proxy.logins, [`Basic ${login}`])
+    for (const secret of ["a-password-to-keep", login]) {
+      assert.isFalse(shows(error, secret))
+      assert.isTrue(shows(new Error(secret), secret), "control: the search finds it")
+    }
   })
 })
 

@@ -3,16 +3,16 @@
  *
  * @since 1.0.0
  */
-import type { ConfigurationError } from "@store-api/core/AccessTokenError"
-import type { Service } from "@store-api/core/TokenStore"
-import { type Lease, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
+import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import { type Lease, type Service, type Stored, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import type * as Redacted from "effect/Redacted"
+import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as connection from "./internal/connection.js"
 import { reasonOf } from "./internal/reason.js"
@@ -95,13 +95,15 @@ export interface Commands {
  */
 export const fromClient = (client: Commands, prefix?: string): Service => {
   const run: Run = (command) => Effect.tryPromise({ try: () => command(client), catch: reasonOf })
+  if (!("masters" in client)) return storeOf({ run }, prefix)
   // A cluster rejects commands while a replica takes over. A sentinel repeats them.
-  return storeOf("masters" in client ? (command) => connection.retrying(run(command)) : run, prefix)
+  const { lastFailure, retry } = connection.makeRetries()
+  return storeOf({ run: (command) => retry(run(command)), lastFailure }, prefix)
 }
 
 /**
  * Creates a store over a new connection, which reconnects after a fault and closes with the scope. Fails with
- * `ConfigurationError` when the URL is unusable. Does not fail when Redis is unreachable: it waits one second for the
+ * `ConfigurationError` when an option is unusable. Does not fail when Redis is unreachable: it waits one second for the
  * connection, and operations fail until Redis responds. With several servers, an operation is tried again on the
  * server that takes over, for up to 30 seconds, within `storeTimeout`.
  *
@@ -120,10 +122,18 @@ export const fromClient = (client: Commands, prefix?: string): Service => {
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
-  Effect.map(connection.make(options.url), (run) => storeOf(run, options.prefix))
+  Effect.gen(function*() {
+    if (!Predicate.isReadonlyRecord(options)) return yield* unusable("RedisTokenStore", "must be an object")
+    const { prefix = "", url } = options
+    if (!Redacted.isRedacted(url)) return yield* unusable("RedisTokenStore.url", "must be wrapped with Redacted.make")
+    if (!Predicate.isString(prefix)) return yield* unusable("RedisTokenStore.prefix", "must be a text")
+    return storeOf(yield* connection.make(url), prefix)
+  })
+
+const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
 
 /**
- * Provides the result of `make` as a layer. Fails with `ConfigurationError` when the URL is unusable.
+ * Provides the result of `make` as a layer. Fails with `ConfigurationError` when an option is unusable.
  *
  * @example
  * ```ts
@@ -166,12 +176,20 @@ export const layerConfig = (
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /**
- * Gets a value and its remaining lifetime. Another application may have stored a value of another type under this key,
- * which the next entry replaces.
+ * Returns the milliseconds that remain of a key, a space, and its value. Another application may have stored a value of
+ * another type under this key, which the next entry replaces.
  */
 const getWithLife = "local found = redis.pcall('GET', KEYS[1]) " +
-  "if type(found) == 'string' then return {found, redis.call('PTTL', KEYS[1])} end " +
+  "if type(found) == 'string' then return redis.call('PTTL', KEYS[1]) .. ' ' .. found end " +
   "if found and not string.find(found.err, 'WRONGTYPE') then return found end return false"
+
+/** Returns none if nothing remains, or if the key never expires (-1), because another application has set it. */
+const storedOf = (reply: unknown): Option.Option<Stored> => {
+  const [, millis, entry] = /^([1-9]\d*) ([^]*)$/.exec(String(reply)) ?? []
+  return millis === undefined || entry === undefined
+    ? Option.none()
+    : Option.some({ entry, remaining: Number(millis) })
+}
 
 /** Sets a key that does not exist. Succeeds again if it has this value: the response to the first attempt was lost. */
 const setIfAbsent = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) " +
@@ -187,7 +205,11 @@ const extendIfSame =
 /** Runs a command. Fails with the reason. */
 type Run = <A>(command: (client: Commands) => Promise<A>) => Effect.Effect<A, string>
 
-const storeOf = (run: Run, prefix = ""): Service => {
+interface Connected extends Pick<Service, "lastFailure"> {
+  readonly run: Run
+}
+
+const storeOf = ({ lastFailure, run }: Connected, prefix = ""): Service => {
   const command = <A>(
     operation: TokenStoreError["operation"],
     command: (client: Commands) => Promise<A>
@@ -204,12 +226,7 @@ const storeOf = (run: Run, prefix = ""): Service => {
     get: (key) =>
       Effect.map(
         command("get", (client) => client.eval(getWithLife, { keys: [prefix + key], arguments: [] })),
-        (reply) => {
-          const [entry, millis] = Array.isArray(reply) ? reply as ReadonlyArray<unknown> : []
-          return typeof entry === "string" && typeof millis === "number"
-            ? Option.some({ entry, remaining: Duration.millis(millis) })
-            : Option.none()
-        }
+        storedOf
       ),
     put: (key, entry, life) =>
       Effect.asVoid(command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
@@ -223,11 +240,12 @@ const storeOf = (run: Run, prefix = ""): Service => {
           extend: script("extend", extendIfSame, [name, owner, millis]),
           release: Effect.asVoid(script("release", removeIfSame, [name, owner]))
         }
-        return Effect.map(
-          script("lease", setIfAbsent, [name, owner, millis]),
-          (isSet) => isSet ? Option.some(lease) : Option.none()
+        return Effect.whenEffect(
+          Effect.succeed(lease),
+          script("lease", setIfAbsent, [name, owner, millis])
         )
-      })
+      }),
+    lastFailure
   })
 }
 

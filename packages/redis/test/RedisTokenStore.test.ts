@@ -120,6 +120,15 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
   })
 
+  test.live("ignores a value without an expiry, and replaces it", function*() {
+    const { command, url } = yield* emptyRedis
+    const store = yield* made(url)
+    yield* command("SET", "key", "entry")
+    deepStrictEqual(yield* store.get("key"), Option.none())
+    yield* store.put("key", "entry", "1 minute")
+    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
+  })
+
   test.live("sets the lifetime of entries and leases, with fractions of a millisecond rounded up", function*() {
     const { command, url } = yield* emptyRedis
     const store = yield* made(url)
@@ -137,7 +146,6 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     const own = yield* client(() => redis.createClient({ url }))
     let attempts = 0
     const cluster = {
-      get: (key: string) => own.get(key),
       set: (key: string, value: string, options: { readonly PX: number }) => own.set(key, value, options),
       eval: async (script: string, options: { keys: Array<string>; arguments: Array<string> }) => {
         const result = await own.eval(script, options)

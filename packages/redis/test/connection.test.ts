@@ -2,7 +2,7 @@
 import { createServer } from "node:tls"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { TokenStore } from "@store-api/core"
+import type { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
 import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
 import type { LiveSteps } from "@store-api/testing/effectLine"
@@ -14,13 +14,15 @@ import { isLeftOut, redisServer } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import type { VirtualClock } from "@store-api/testing/virtualClock"
 import { Deferred, type Duration, Effect, Either, Exit, Fiber, Layer, Option, Redacted, Scope, TestClock } from "effect"
-import { make, retrying, type Run } from "../src/internal/connection.js"
+import { make, makeRetries, type Run } from "../src/internal/connection.js"
 
 /** Declares a test whose clock only the test advances. */
 const onVirtual = (title: string, steps: (virtual: VirtualClock) => LiveSteps) =>
   test.live(title, function*() {
     yield* onVirtualTime((virtual) => Effect.gen(() => steps(virtual)))
   })
+
+const lastFailureOf = ({ lastFailure = Effect.succeedNone }: TokenStore.Service) => lastFailure
 
 const isPending = <A, E>(fiber: Fiber.Fiber<A, E>) => Effect.map(Fiber.poll(fiber), Option.isNone)
 
@@ -178,25 +180,27 @@ describe.runIf(canMakeCertificates)("several servers that no client can use", ()
     ["rediss+sentinel://127.0.0.1:PORT/name", "DEPTH_ZERO_SELF_SIGNED_CERT"],
     ["redis+cluster://127.0.0.1:1", "ECONNREFUSED"],
     ["redis+sentinel://127.0.0.1:1/name", "ECONNREFUSED"]
-  ])("the reason is reported before the first attempt and after each one: %s, %s", function*([url, reason]) {
+  ])("the last failure is known from the first attempt on: %s, %s", function*([url, reason]) {
     const { port } = yield* listen(createServer(yield* selfSigned()))
-    const reasons: Array<string> = []
+    const reasons = new Set<string>()
     yield* onVirtualTime((virtual) =>
       Effect.gen(function*() {
         const store = yield* RedisTokenStore.make({ url: Redacted.make(url.replace("PORT", String(port))) })
         // Now the first attempt replaces the client, which has no error yet.
         yield* virtual.advance("2 seconds")
-        yield* store.get("key").pipe(
-          Effect.provideService(TokenStore.FailedAttempt, (reason) => void reasons.push(reason)),
-          Effect.forkScoped
-        )
+        const started = virtual.monotonic()
+        const getting = yield* Effect.forkScoped(store.get("key"))
         yield* Effect.yieldNow()
-        assert.lengthOf(reasons, 1)
-        const isReported = Effect.sync(() => reasons.length >= 3)
-        yield* until("three attempts have failed", Effect.zipRight(virtual.advance("10 millis"), isReported))
+        const isOver = Effect.gen(function*() {
+          reasons.add(Option.getOrElse(yield* lastFailureOf(store), () => "none"))
+          yield* virtual.advance("10 millis")
+          return virtual.monotonic() - started > 1000
+        })
+        yield* until("a second has passed", isOver)
+        assert.isTrue(yield* isPending(getting))
       })
     )
-    deepStrictEqual(new Set(reasons), new Set([reason]))
+    deepStrictEqual(reasons, new Set([reason]))
   })
 })
 
@@ -214,7 +218,7 @@ describe.runIf(canMakeCertificates)("a connection over TLS", () => {
       const open = (host: string) =>
         Effect.scoped(RedisTokenStore.make({ url: Redacted.make(`${scheme}://${host}:${port}${path}`) }))
       yield* open("127.0.0.1")
-      assert.isAbove(opened(), 0)
+      yield* until("the server has seen a connection", Effect.sync(() => opened() > 0))
       deepStrictEqual(names, [])
       yield* open("localhost")
       deepStrictEqual(new Set(names), new Set(["localhost"]))
@@ -226,7 +230,7 @@ describe("a command that fails", () => {
   test.each(["ClientClosedError", "ERR", "NOAUTH", "NOPERM", "OOM", "WRONGPASS", "WRONGTYPE", "unknown name"])(
     "with %s is not tried again",
     function*(reason) {
-      const failing = yield* Effect.fork(Effect.exit(retrying(Effect.fail(reason))))
+      const failing = yield* Effect.fork(Effect.exit(makeRetries().retry(Effect.fail(reason))))
       yield* TestClock.adjust(0)
       deepStrictEqual(yield* Fiber.poll(failing), Option.some(Exit.succeed(Exit.fail(reason))))
     }
@@ -234,13 +238,27 @@ describe("a command that fails", () => {
 
   onVirtual("with another reason is tried again about every 200 ms, for 30 seconds", function*(virtual) {
     let attempts = 0
-    const trying = yield* Effect.fork(Effect.flip(retrying(Effect.suspend(() => Effect.fail(`${++attempts}`)))))
+    const { retry } = makeRetries()
+    const trying = yield* Effect.fork(Effect.flip(retry(Effect.suspend(() => Effect.fail(`${++attempts}`)))))
     yield* virtual.advance("29700 millis")
     assert.isTrue(yield* isPending(trying))
     assert.isAbove(attempts, 120)
     assert.isBelow(attempts, 190)
     yield* virtual.advance("600 millis")
     assert.strictEqual(yield* Fiber.join(trying), `${attempts}`)
+  })
+
+  onVirtual("is the last failure until an attempt succeeds, if its reason is known", function*(virtual) {
+    const outcomes = [Effect.fail("READONLY"), Effect.fail("no connection"), Effect.fail("TRYAGAIN"), Effect.void]
+    const { lastFailure, retry } = makeRetries()
+    const seen: Array<string> = []
+    const note = Effect.map(lastFailure, (last) => seen.push(Option.getOrElse(last, () => "none")))
+    yield* Effect.fork(retry(Effect.suspend(() => outcomes.shift() ?? Effect.void)))
+    for (let attempt = 1; attempt <= 4; attempt++) {
+      yield* virtual.advance(attempt === 1 ? 0 : 240)
+      yield* note
+    }
+    deepStrictEqual(seen, ["READONLY", "READONLY", "TRYAGAIN", "none"])
   })
 })
 
@@ -263,7 +281,7 @@ const get = (run: Run) => run((client) => client.get("key"))
 /** Connects through this sentinel, which the URL lists this number of times. */
 const through = (sentinel: Played, times = 1) => {
   const hosts = Array.from({ length: times }, () => `127.0.0.1:${sentinel.port}`)
-  return make(Redacted.make(`redis+sentinel://${hosts.join()}/name`))
+  return Effect.map(make(Redacted.make(`redis+sentinel://${hosts.join()}/name`)), ({ run }) => run)
 }
 
 /** A sentinel that names these servers, and the connection through it. */

@@ -110,7 +110,7 @@ describe.skipIf(isLeftOut)("the rights that docs/guides/several-instances.md rec
     assert.strictEqual(yield* refusal(administrator), "none")
   })
 
-  test.live.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
+  test.live.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "+pttl", "~store-api-token-v1:*"])(
     "are not enough without %s",
     function*(right) {
       const fewer = rights.filter((word) => word !== right)

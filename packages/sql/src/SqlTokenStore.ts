@@ -6,7 +6,7 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
-import { FailedAttempt, type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
+import { type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -17,6 +17,7 @@ import * as FiberId from "effect/FiberId"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 
@@ -91,7 +92,7 @@ export const createTable = (database: Database, table: string = defaultTable): s
  * @category constructors
  */
 export const make = (options?: Options): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
-  Effect.flatMap(tableOf(options), (table) => fromClient(table, false))
+  Effect.flatMap(tableOf(options), (table) => fromClient(table, false, noFailure()))
 
 /**
  * Provides the store of `make`. If the database may be down at the start, use `layerLazy`, because the client's layer
@@ -148,13 +149,17 @@ export const layerLazy = <E>(
   Layer.scoped(TokenStore, Effect.flatMap(tableOf(options), (table) => makeLazy(client, table)))
 
 /** Checks the name, because the statements contain it as it is. */
-const tableOf = ({ table = defaultTable }: Options = {}): Effect.Effect<string, ConfigurationError> =>
-  /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)
-    ? Effect.succeed(table)
-    : new ConfigurationError({
-      option: "SqlTokenStore.table",
-      reason: "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
-    })
+const tableOf = (options: Options = {}): Effect.Effect<string, ConfigurationError> => {
+  if (!Predicate.isReadonlyRecord(options)) {
+    return new ConfigurationError({ option: "SqlTokenStore", reason: "must be an object" })
+  }
+  const { table = defaultTable } = options
+  if (Predicate.isString(table) && /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)) return Effect.succeed(table)
+  return new ConfigurationError({
+    option: "SqlTokenStore.table",
+    reason: "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
+  })
+}
 
 const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, ConfigurationError> =>
   sql.onDialectOrElse({
@@ -168,10 +173,10 @@ const databaseOf = (sql: SqlClient.SqlClient): Effect.Effect<Database, Configura
       })
   })
 
-const fromClient = (table: string, hasOwnClient: boolean) =>
+const fromClient = (table: string, hasOwnClient: boolean, lastFailure: LastFailure) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    return storeOf({ sql, database: yield* databaseOf(sql), table, hasOwnClient })
+    return storeOf({ sql, database: yield* databaseOf(sql), table, hasOwnClient, lastFailure })
   })
 
 interface Connected {
@@ -179,13 +184,19 @@ interface Connected {
   readonly database: Database
   readonly table: string
   readonly hasOwnClient: boolean
+  readonly lastFailure: LastFailure
 }
+
+/** Why the last attempt of an operation failed, or none if it succeeded. */
+type LastFailure = Ref.Ref<Option.Option<string>>
+
+const noFailure = (): LastFailure => Ref.unsafeMake(Option.none())
 
 type Operation = TokenStoreError["operation"]
 
 /** One row per entry and per lease. Only `clean` deletes rows, because deletions can cause deadlocks in InnoDB. */
 const storeOf = (connected: Connected): Service => {
-  const { database, table } = connected
+  const { database, lastFailure, table } = connected
   const statements = statementsOf(database, table)
   const { changes, execute, rows } = executorOf(connected)
   const prepared = preparing(connected, execute)
@@ -194,7 +205,7 @@ const storeOf = (connected: Connected): Service => {
   const run = <A>(operation: Operation, name: string, effect: Effect.Effect<A, string>) =>
     name.length > 255
       ? new TokenStoreError({ operation, reason: "key too long" })
-      : Effect.mapError(retrying(prepared(effect)), (reason) => new TokenStoreError({ operation, reason }))
+      : retry(operation, prepared(effect), lastFailure)
 
   const grant = (name: string, owner: string, millis: number) =>
     database === "mysql"
@@ -214,10 +225,7 @@ const storeOf = (connected: Connected): Service => {
     get: (key) =>
       Effect.map(
         run("get", entryOf(key), rows(statements.get, entryOf(key))),
-        ([row]) =>
-          row === undefined
-            ? Option.none()
-            : Option.map(decode(String(row[0])), (entry) => ({ entry, remaining: Duration.millis(Number(row[1])) }))
+        ([row]) => Option.flatMap(Option.fromNullable(row), storedOf)
       ),
     put: (key, entry, life) => {
       const put = execute(statements.put, entryOf(key), encode(entry), millisOf(life))
@@ -233,13 +241,22 @@ const storeOf = (connected: Connected): Service => {
           extend: run("extend", name, changes(statements.extend, millis, name, owner)),
           release: Effect.asVoid(run("release", name, changes(statements.expire, name, owner)))
         }
-        return Effect.map(
-          run("lease", name, grant(name, owner, millis)),
-          (isGranted) => isGranted ? Option.some(lease) : Option.none()
+        return Effect.whenEffect(
+          Effect.succeed(lease),
+          run("lease", name, grant(name, owner, millis))
         )
-      })
+      }),
+    lastFailure: Ref.get(lastFailure)
   })
 }
+
+/** Reads a row. Drivers return a decimal number as a number or a text. */
+const storedOf = ([value, millis]: ReadonlyArray<unknown>) =>
+  decode(String(value)).pipe(
+    Option.map((entry) => ({ entry, remaining: Number(millis) })),
+    // The row may have expired since the statement compared its time.
+    Option.filter(({ remaining }) => remaining > 0)
+  )
 
 type Values = ReadonlyArray<string | number>
 
@@ -295,12 +312,12 @@ const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execut
 }
 
 const statementsOf = (database: Database, table: string) => {
-  const { later, left, now, replace, yesterday } = dialects[database]
+  const { later, now, remaining, replace, yesterday } = dialects[database]
   const isStored = `name = ? AND value = ? AND expires > ${now}`
   const row = `INTO ${table} (name, value, expires)`
   const values = `VALUES (?, ?, ${later})`
   return {
-    get: `SELECT value, ${left} FROM ${table} WHERE name = ? AND expires > ${now}`,
+    get: `SELECT value, ${remaining} FROM ${table} WHERE name = ? AND expires > ${now}`,
     put: `INSERT ${row} ${values} ${replace}`,
     expire: `UPDATE ${table} SET expires = ${now} WHERE ${isStored}`,
     extend: `UPDATE ${table} SET expires = ${later} WHERE ${isStored}`,
@@ -323,7 +340,7 @@ interface Dialect {
   /** With one value, in milliseconds. */
   readonly later: string
   /** The milliseconds until a row expires. */
-  readonly left: string
+  readonly remaining: string
   readonly yesterday: string
   /** Assigns the inserted values to the row that is in the way. */
   readonly replace: string
@@ -339,7 +356,7 @@ const dialects: Record<Database, Dialect> = {
     // `now()` is the start of the transaction.
     now: "clock_timestamp()",
     later: "clock_timestamp() + CAST(? AS double precision) * interval '1 millisecond'",
-    left: "extract(epoch from expires - clock_timestamp()) * 1000",
+    remaining: "extract(epoch from expires - clock_timestamp()) * 1000",
     yesterday: "clock_timestamp() - interval '1 day'",
     replace: replaceOnConflict
   },
@@ -350,7 +367,7 @@ const dialects: Record<Database, Dialect> = {
     // `NOW` follows the time zone of the session, and summer time.
     now: "UTC_TIMESTAMP(6)",
     later: "UTC_TIMESTAMP(6) + INTERVAL ? * 1000 MICROSECOND",
-    left: "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires) / 1000",
+    remaining: "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires) / 1000",
     yesterday: "UTC_TIMESTAMP(6) - INTERVAL 1 DAY",
     replace: "ON DUPLICATE KEY UPDATE value = VALUES(value), expires = VALUES(expires)"
   },
@@ -358,7 +375,7 @@ const dialects: Record<Database, Dialect> = {
     columns: "(name TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL NOT NULL)",
     now: sqliteNow,
     later: `${sqliteNow} + ?`,
-    left: `expires - ${sqliteNow}`,
+    remaining: `expires - ${sqliteNow}`,
     yesterday: `${sqliteNow} - 86400000`,
     replace: replaceOnConflict
   }
@@ -372,6 +389,7 @@ const makeLazy = <E>(
   Effect.gen(function*() {
     const context = yield* Effect.context<never>()
     const fibers = yield* Scope.make()
+    const lastFailure = noFailure()
     let building: Deferred.Deferred<Service, E | ConfigurationError> | undefined
     let scope: Scope.CloseableScope | undefined
     yield* Effect.addFinalizer((exit) =>
@@ -386,7 +404,7 @@ const makeLazy = <E>(
       const own = yield* Scope.make()
       scope = own
       return yield* Layer.buildWithScope(client, own).pipe(
-        Effect.flatMap((built) => Effect.provide(fromClient(table, true), built)),
+        Effect.flatMap((built) => Effect.provide(fromClient(table, true, lastFailure), built)),
         Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
         // The client belongs to the layer, so it must not inherit a transaction of the first caller.
         Effect.mapInputContext((_: Context.Context<never>) => context)
@@ -408,7 +426,7 @@ const makeLazy = <E>(
           if (building === built) building = undefined
           const error = Cause.squash(cause)
           return Effect.fail(error instanceof ConfigurationError ? "unsupported database" : codeOf(error))
-        })).pipe(retrying, Effect.mapError((reason) => new TokenStoreError({ operation, reason })))
+        })).pipe((attempt) => retry(operation, attempt, lastFailure))
 
     // So the time limit of the first operation usually does not include the connection.
     yield* Effect.forkScoped(Effect.interruptible(Effect.ignore(store("get"))))
@@ -417,7 +435,8 @@ const makeLazy = <E>(
       get: (key) => Effect.flatMap(store("get"), (store) => store.get(key)),
       put: (key, entry, life) => Effect.flatMap(store("put"), (store) => store.put(key, entry, life)),
       remove: (key, entry) => Effect.flatMap(store("remove"), (store) => store.remove(key, entry)),
-      lease: (key, duration) => Effect.flatMap(store("lease"), (store) => store.lease(key, duration))
+      lease: (key, duration) => Effect.flatMap(store("lease"), (store) => store.lease(key, duration)),
+      lastFailure: Ref.get(lastFailure)
     })
   })
 
@@ -434,13 +453,19 @@ const transient = new Set([
 ])
 
 /** Waits between attempts without stopping other fibers, as the driver of SQLite would. */
-const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
+const retry = <A>(
+  operation: Operation,
+  attempt: Effect.Effect<A, string>,
+  lastFailure: LastFailure
+): Effect.Effect<A, TokenStoreError> =>
   attempt.pipe(
-    Effect.tapError((code) => Effect.map(FailedAttempt, (report) => report(code))),
+    Effect.tapError((code) => Ref.set(lastFailure, Option.some(code))),
     Effect.retry({
       while: (code) => transient.has(code),
       schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
-    })
+    }),
+    Effect.zipLeft(Ref.set(lastFailure, Option.none())),
+    Effect.mapError((reason) => new TokenStoreError({ operation, reason }))
   )
 
 /** Errors by their messages: drivers have no code for the last two, and several for the first. */

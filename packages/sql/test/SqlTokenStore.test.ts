@@ -268,6 +268,36 @@ const playing = (dialect: string, ...results: ReadonlyArray<Effect.Effect<unknow
   return Layer.succeed(SqlClient.SqlClient, client)
 }
 
+/** Gets the entry of `playing`. This is the last failure of the store until it has the entry. */
+const isLastFailure = ({ get, lastFailure = Effect.succeedNone }: TokenStore.Service, code: string) =>
+  Effect.gen(function*() {
+    const getting = yield* Effect.fork(get("key"))
+    yield* until("an attempt has failed", Effect.map(lastFailure, Option.contains(code)))
+    deepStrictEqual(yield* Fiber.join(getting), Option.some({ entry: "an entry", remaining: 1000 }))
+    deepStrictEqual(yield* lastFailure, Option.none())
+  })
+
+describe("a row of an entry", () => {
+  test.live.each<[remaining: unknown, expected: number | undefined]>([
+    [60_000, 60_000],
+    ["59999.5000", 59_999.5],
+    [60_000n, 60_000],
+    [0, undefined],
+    ["-0.1", undefined],
+    [null, undefined],
+    ["NaN", undefined]
+  ])("of which the database returns that %s milliseconds remain: %s", function*([remaining, expected]) {
+    const client = playing("pg", Effect.succeed([["an%20entry", remaining]]))
+    const { get } = yield* built(Layer.provide(SqlTokenStore.layer(), client))
+    deepStrictEqual(Option.map(yield* get("key"), (found) => found.remaining), Option.fromNullable(expected))
+  })
+
+  test.live("whose text the store did not write is a miss", function*() {
+    const client = playing("pg", Effect.succeed([["100%", 60_000]]))
+    deepStrictEqual(yield* (yield* built(Layer.provide(SqlTokenStore.layer(), client))).get("key"), Option.none())
+  })
+})
+
 describe("a statement that fails", () => {
   test.live.each<[dialect: string, code: string, error: unknown]>([
     ["pg", "40001", { code: "40001" }],
@@ -277,16 +307,22 @@ describe("a statement that fails", () => {
     ["mysql", "ER_CHECKREAD", { code: "ER_CHECKREAD" }],
     ["pg", "SQLITE_BUSY", { code: "SQLITE_BUSY_SNAPSHOT", message: "database is locked" }],
     ["pg", "SQLITE_BUSY", { code: "ERR_SQLITE_ERROR", message: "database is locked" }]
-  ])("on %s with %s is repeated, and each failed attempt is reported", function*([dialect, code, error]) {
+  ])("on %s with %s is repeated, and its code is the last failure meanwhile", function*([dialect, code, error]) {
     const failed = Effect.fail({ cause: error })
-    const store = yield* built(
-      Layer.provide(SqlTokenStore.layer(), playing(dialect, failed, failed, Effect.succeed([["an%20entry"]])))
-    )
-    const reports: Array<string> = []
-    const got = yield* Effect.provideService(store.get("key"), TokenStore.FailedAttempt, (reason) => {
-      reports.push(reason)
-    })
-    deepStrictEqual([Option.map(got, ({ entry }) => entry), reports], [Option.some("an entry"), [code, code]])
+    const client = () => playing(dialect, failed, failed, Effect.succeed([["an%20entry", 1000]]))
+    for (const layer of [Layer.provide(SqlTokenStore.layer(), client()), SqlTokenStore.layerLazy(client())]) {
+      yield* isLastFailure(yield* built(layer), code)
+    }
+  })
+
+  test.live("while the client is built is the last failure until the build succeeds", function*() {
+    let builds = 0
+    const client = Layer.unwrapEffect(Effect.suspend(() =>
+      builds++ < 2
+        ? Effect.fail({ cause: { code: "53300" } })
+        : Effect.succeed(playing("pg", Effect.succeed([["an%20entry", 1000]])))
+    ))
+    yield* isLastFailure(yield* built(SqlTokenStore.layerLazy(client)), "53300")
   })
 
   test.live.each<[reason: string, error: unknown]>([

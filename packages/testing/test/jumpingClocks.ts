@@ -12,7 +12,7 @@ import { clockOf } from "./effectLine.js"
 import { settled } from "./sharing.js"
 import * as VirtualClock from "./virtualClock.js"
 
-/** What happens. Numbers of processes that a fleet does not have count again from its first process. */
+/** An event. Numbers of processes that a fleet does not have count again from its first process. */
 export type Event =
   | { readonly _tag: "Wait"; readonly millis: number }
   /** Waits until this much is left of the endpoint's newest token, or until it has expired for that long. */
@@ -99,7 +99,7 @@ export const events = (life: number, options: {
 const callsEachMinute = (process: number, minutes: number, minute: number): ReadonlyArray<Event> =>
   Array.from({ length: minutes }).flatMap(() => [{ _tag: "Wait", millis: minute }, { _tag: "Get", process }])
 
-/** What went wrong in the field. Durations are those of tokens with a lifetime of an hour. */
+/** Known faults. Durations are those of tokens with a lifetime of an hour. */
 export const scenarios = (life: number) => {
   const minute = life / 60
   const jump = (process: number, minutes: number): Event => ({ _tag: "Jump", process, millis: minutes * minute })
@@ -308,7 +308,9 @@ const startProcess = (
 
 type Call = "Get" | "Refresh" | "Reject"
 
-const calls: Readonly<Record<Call, (provider: AccessTokenProvider.Service) => Effect.Effect<AccessToken.AccessToken, unknown>>> = {
+const calls: Readonly<
+  Record<Call, (provider: AccessTokenProvider.Service) => Effect.Effect<AccessToken.AccessToken, unknown>>
+> = {
   Get: ({ get }) => get,
   Refresh: ({ refresh }) => refresh,
   Reject: ({ current, get, invalidate }) =>
@@ -360,13 +362,16 @@ export const run = (world: World, fleet: Fleet, events: ReadonlyArray<Event>): E
       secret: Redacted.make("an-invented-secret"),
       maxLifetime: fleet.life
     }
-    const processes = yield* Effect.forEach(Array.from({ length: fleet.processes }).keys(), (index) =>
-      Effect.gen(function*() {
-        const machine = elementOf(machines, index)
-        const store = mapOperations(yield* storeOn(machine), remotely(time, machine, fleet.wayToStore))
-        const provider = yield* startProcess(machine, store, sourceOn(machine, time, endpoint, fleet), purpose)
-        return { index, machine, provider }
-      }))
+    const processes = yield* Effect.forEach(
+      Array.from({ length: fleet.processes }).keys(),
+      (index) =>
+        Effect.gen(function*() {
+          const machine = elementOf(machines, index)
+          const store = mapOperations(yield* storeOn(machine), remotely(time, machine, fleet.wayToStore))
+          const provider = yield* startProcess(machine, store, sourceOn(machine, time, endpoint, fleet), purpose)
+          return { index, machine, provider }
+        })
+    )
     const answers: Array<Answer> = []
     let asked = 0
 

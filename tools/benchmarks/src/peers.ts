@@ -10,7 +10,7 @@ import {
   TokenSource
 } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
-import { Cache, Effect, Exit, Layer, ManagedRuntime, Option, Redacted } from "effect"
+import { Cache, Effect, Exit, Layer, ManagedRuntime, Redacted } from "effect"
 import { OAuth2Client as GoogleClient } from "google-auth-library"
 import * as simple from "simple-oauth2"
 import type { TokenServer } from "./comparison.js"

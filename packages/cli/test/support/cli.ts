@@ -24,10 +24,18 @@ export interface User {
   readonly secrets: Effect.Effect<ReadonlyArray<string>>
 }
 
-export const newUser = (env: Readonly<Record<string, string>>, secrets: User["secrets"] = Effect.succeed([])) =>
+export const newUser = (
+  env: Readonly<Record<string, string>>,
+  secrets: User["secrets"] = Effect.succeed([])
+) =>
   Effect.map(newFolder("store-api-cli"), (cwd): User => {
     const state = join(cwd, "state")
-    const own = { PATH: process.env["PATH"] ?? "", HOME: cwd, XDG_STATE_HOME: state, LOCALAPPDATA: state }
+    const own = {
+      PATH: process.env["PATH"] ?? "",
+      HOME: cwd,
+      XDG_STATE_HOME: state,
+      LOCALAPPDATA: state
+    }
     return { cwd, secrets, env: { ...own, ...env } }
   })
 
@@ -40,11 +48,17 @@ export const userOf = (emulator: Emulator.Service) =>
       STORE_API_CLIENT_ID: Emulator.demoClient.clientId,
       STORE_API_CLIENT_SECRET: demoSecret
     },
-    Effect.map(emulator.tokens, (tokens) => [demoSecret, ...tokens.map(({ value }) => Redacted.value(value))])
+    Effect.map(emulator.tokens, (tokens) => [
+      demoSecret,
+      ...tokens.map(({ value }) => Redacted.value(value))
+    ])
   )
 
 /** An emulator that plays these faults, and its user. */
-export const startedWith = (options: Emulator.Options = {}, ...script: ReadonlyArray<Fault.Script>) =>
+export const startedWith = (
+  options: Emulator.Options = {},
+  ...script: ReadonlyArray<Fault.Script>
+) =>
   Effect.gen(function*() {
     const emulator = yield* Emulator.make(options)
     for (const step of script) yield* emulator.fail(step)
@@ -58,19 +72,30 @@ export const tokenRequests = ({ requests }: Emulator.Service): Effect.Effect<num
   Effect.map(requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
 
 export const lastToken = ({ tokens }: Emulator.Service): Effect.Effect<string> =>
-  Effect.map(tokens, (tokens) => Redacted.value(tokens.at(-1)?.value ?? assert.fail("no token was given out")))
+  Effect.map(
+    tokens,
+    (tokens) => Redacted.value(tokens.at(-1)?.value ?? assert.fail("no token was given out"))
+  )
 
 /** Where the profiles of a user are. */
 export const profilesOf = ({ cwd }: User): string =>
   join(cwd, process.platform === "win32" ? "state" : ".config", "store-api")
 
 /** The same user with more variables. */
-export const withEnv = (user: User, env: User["env"]): User => ({ ...user, env: { ...user.env, ...env } })
+export const withEnv = (user: User, env: User["env"]): User => ({
+  ...user,
+  env: { ...user.env, ...env }
+})
 
-const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
+const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((
+  name
+) => [name, name.toLowerCase()])
 
 /** The same user with more variables. Proxy variables are also set in this process, where the client reads them. */
-export const withProxies = (user: User, env: User["env"]): Effect.Effect<User, never, Scope.Scope> => {
+export const withProxies = (
+  user: User,
+  env: User["env"]
+): Effect.Effect<User, never, Scope.Scope> => {
   const set = (env: Readonly<Record<string, string | undefined>>) =>
     Effect.sync(() => {
       const before = Object.fromEntries(proxyVariables.map((name) => [name, process.env[name]]))
@@ -91,10 +116,15 @@ export const without = (user: User, ...names: ReadonlyArray<string>): User => ({
 
 /** The variables that `store-api emulator` prints. */
 export const variablesIn = (text: string): Readonly<Record<string, string>> =>
-  Object.fromEntries([...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name = "", value = ""]) => [name, value]))
+  Object.fromEntries(
+    [...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name = "", value = ""]) => [name, value])
+  )
 
 export const nothingPrivateIn = (user: User, text: string) =>
-  Effect.map(user.secrets, (secrets) => deepStrictEqual(leaksIn(text, secrets), [], "printed what is private"))
+  Effect.map(
+    user.secrets,
+    (secrets) => deepStrictEqual(leaksIn(text, secrets), [], "printed what is private")
+  )
 
 export const hasColours = (text: string): boolean => text.includes("\u001b[")
 
@@ -172,13 +202,18 @@ export const start = (
     const stderr = new Output(screen && (screen.columns ?? 80))
     const stdout = screen?.stdout === "pipe" || screen === undefined ? new Output() : stderr
     // The store finds its default folder by the variables of the real process.
-    const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
+    const env = {
+      STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"),
+      ...user.env
+    }
     const typed = (screen?.typed ?? "").split(/(?<=\r)/)
-    stderr.on("text", () => /: (\u001b\[\d+G)?$/.test(stderr.text) && stdin.write(typed.shift() ?? ""))
+    stderr.on("text", () =>
+      /: (\u001b\[\d+G)?$/.test(stderr.text) && stdin.write(typed.shift() ?? ""))
     const fiber = yield* main(commands, args).pipe(
       Effect.provideService(Host, {
         process: { env, stderr, stdin, stdout },
-        homedir: () => user.cwd,
+        homedir: () =>
+          user.cwd,
         pathOf: (path) => resolve(user.cwd, path)
       }),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
@@ -192,7 +227,9 @@ export const start = (
       shows: (text) =>
         Effect.async((resume) => {
           const look = () => {
-            const isShown = typeof text === "string" ? stdout.text.includes(text) : text.test(stdout.text)
+            const isShown = typeof text === "string"
+              ? stdout.text.includes(text)
+              : text.test(stdout.text)
             if (isShown || fiber.unsafePoll() !== null) resume(Effect.succeed(isShown))
           }
           stdout.on("text", look)
@@ -209,7 +246,11 @@ export const start = (
   })
 
 /** Runs the command in a pipe to its end. */
-export const run = (user: User, args: ReadonlyArray<string>, options: Options & { readonly stdin?: string } = {}) =>
+export const run = (
+  user: User,
+  args: ReadonlyArray<string>,
+  options: Options & { readonly stdin?: string } = {}
+) =>
   Effect.gen(function*() {
     const { end, stdin } = yield* start(user, args, options)
     stdin.end(options.stdin ?? "")
@@ -225,7 +266,11 @@ export const onTerminal = (
   Effect.gen(function*() {
     const running = yield* start(user, args, { screen, shows })
     const { code, stderr, stdout } = yield* running.end
-    return { code, screen: stderr.replace(waitingNotes, ""), stdout: screen.stdout === "pipe" ? stdout : "" }
+    return {
+      code,
+      screen: stderr.replace(waitingNotes, ""),
+      stdout: screen.stdout === "pipe" ? stdout : ""
+    }
   }).pipe(Effect.scoped)
 
 /** The arguments, or the whole line, if none of them contains a space. */
@@ -237,14 +282,27 @@ const wordsOf = (line: Line) => typeof line === "string" ? line.split(" ") : lin
  * Runs a line in a pipe that succeeds without a message, and returns what it prints. Only `token` prints a token; other
  * lines print something private only if they say so.
  */
-export const prints = (user: User, line: Line, options: Options & { readonly stdin?: string } = {}) =>
-  Effect.map(run(user, wordsOf(line), { shows: wordsOf(line).includes("token"), ...options }), (outcome) => {
-    deepStrictEqual([outcome.code, outcome.stderr], [0, ""], String(line))
-    return outcome.stdout
-  })
+export const prints = (
+  user: User,
+  line: Line,
+  options: Options & { readonly stdin?: string } = {}
+) =>
+  Effect.map(
+    run(user, wordsOf(line), { shows: wordsOf(line).includes("token"), ...options }),
+    (outcome) => {
+      deepStrictEqual([outcome.code, outcome.stderr], [0, ""], String(line))
+      return outcome.stdout
+    }
+  )
 
 /** Runs a line in a pipe that prints nothing but this message on standard error, and returns the message. */
-export const refuses = (user: User, line: Line, code: number, message: string | RegExp, stdin = "") =>
+export const refuses = (
+  user: User,
+  line: Line,
+  code: number,
+  message: string | RegExp,
+  stdin = ""
+) =>
   Effect.map(run(user, wordsOf(line), { stdin }), ({ stderr, ...outcome }) => {
     deepStrictEqual(outcome, { code, stdout: "" }, stderr)
     if (typeof message === "string") assert.strictEqual(stderr, `store-api: ${message}\n`)
@@ -266,7 +324,12 @@ export const frozenAt = (millis: number) => {
 /** The steps of a check: how each ended, and what it said. */
 const stepsOf = (text: string) =>
   [...text.matchAll(/^(ok {2}|FAIL) (.{17}) *\d+ ms {3}(.*)\n(?: {5}(\S.*)\n)?/gm)].map(
-    ([, word = "", name = "", said = "", remedy]) => ({ failed: word === "FAIL", name: name.trim(), said, remedy })
+    ([, word = "", name = "", said = "", remedy]) => ({
+      failed: word === "FAIL",
+      name: name.trim(),
+      said,
+      remedy
+    })
   )
 
 /** `runs` runs the command in this process, or the binary. */
@@ -295,7 +358,11 @@ export const fails = (
   Effect.gen(function*() {
     const { failed, steps, ...outcome } = yield* check(user, args, runs)
     const [fault] = failed
-    deepStrictEqual([outcome.code, failed.map(({ name }) => name)], [code, [step]], JSON.stringify(steps))
+    deepStrictEqual(
+      [outcome.code, failed.map(({ name }) => name)],
+      [code, [step]],
+      JSON.stringify(steps)
+    )
     assert.match(fault?.said ?? "", said)
     assert.match(fault?.remedy ?? "", remedy)
     return steps

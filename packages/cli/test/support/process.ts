@@ -13,7 +13,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 export const bin = fileURLToPath(new URL("../../bin/store-api.js", import.meta.url))
 
 /** `store-api-emulator`, whose bundle is in the package of the emulator. */
-export const alias = fileURLToPath(new URL("../../../emulator/bin/store-api-emulator.js", import.meta.url))
+export const alias = fileURLToPath(
+  new URL("../../../emulator/bin/store-api-emulator.js", import.meta.url)
+)
 
 /** The command is run as it is published: the file in bin/, on the bundle of these sources. */
 export const build = () => {
@@ -28,7 +30,9 @@ export const build = () => {
 export const hasTerminals = process.platform === "linux" &&
   (spawnSync("script", ["--version"]).status === 0 || process.env["CI"] === "true")
 
-if (!hasTerminals) console.warn("There is no command script of util-linux: tests on a terminal are skipped.")
+if (!hasTerminals) {
+  console.warn("There is no command script of util-linux: tests on a terminal are skipped.")
+}
 
 /** Reads the line from a terminal of its own, whose output is the standard output of the run. */
 const onTerminal = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -40,7 +44,10 @@ const onTerminal = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
 export const startProcess = (
   user: User,
   args: ReadonlyArray<string>,
-  { program = bin, shows, terminal = false }: Options & { readonly program?: string; readonly terminal?: boolean } = {}
+  { program = bin, shows, terminal = false }: Options & {
+    readonly program?: string
+    readonly terminal?: boolean
+  } = {}
 ) =>
   Effect.gen(function*() {
     const words = [process.execPath, program, ...args]
@@ -59,7 +66,8 @@ export const startProcess = (
       ended = true
       return code as number | null
     })
-    const textOf = (chunks: ReadonlyArray<Buffer>) => Buffer.concat(chunks).toString("utf8").replace(waitingNotes, "")
+    const textOf = (chunks: ReadonlyArray<Buffer>) =>
+      Buffer.concat(chunks).toString("utf8").replace(waitingNotes, "")
     return {
       child,
       stdout: () => textOf(stdout),
@@ -94,10 +102,19 @@ export const runProcess = (
   }).pipe(Effect.scoped)
 
 /** The command to its end, with these streams, as a shell starts it with `<` and `>`. */
-export const runWith = (user: User, args: ReadonlyArray<string>, stdio: ReadonlyArray<"ignore" | "pipe" | number>) => {
+export const runWith = (
+  user: User,
+  args: ReadonlyArray<string>,
+  stdio: ReadonlyArray<"ignore" | "pipe" | number>
+) => {
   const { cwd, env } = user
   const words = [bin, ...args]
-  const { status, stderr } = spawnSync(process.execPath, words, { cwd, env, stdio: [...stdio], encoding: "utf8" })
+  const { status, stderr } = spawnSync(process.execPath, words, {
+    cwd,
+    env,
+    stdio: [...stdio],
+    encoding: "utf8"
+  })
   for (const stream of stdio) if (typeof stream === "number") closeSync(stream)
   return Effect.as(nothingPrivateIn(user, stderr), [status, stderr] as const)
 }

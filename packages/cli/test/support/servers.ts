@@ -31,7 +31,8 @@ export const endless = Effect.gen(function*() {
       return sent
     }),
     /** Waits until that many bytes were sent. */
-    beyond: (bytes: number) => Effect.repeat(Effect.sleep("20 millis"), { while: () => sent < bytes })
+    beyond: (bytes: number) =>
+      Effect.repeat(Effect.sleep("20 millis"), { while: () => sent < bytes })
   }
 })
 

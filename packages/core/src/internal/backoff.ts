@@ -1,9 +1,8 @@
-import * as Option from "effect/Option"
 import type { AccessTokenError } from "../AccessTokenError.js"
 
 /** The time until `retryAt`, in milliseconds. Zero without one. */
 export const untilRetry = ({ retryAt }: AccessTokenError, now: number): number =>
-  Option.match(retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
+  retryAt === undefined ? 0 : retryAt.epochMillis - now
 
 /** The limit of a `Retry-After`, in milliseconds (RFC 9110 §10.2.3). */
 export const maxRetryAfter = 60 * 60_000

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
-import { unusable } from "./options.js"
+import { checkKinds, composed, unusable } from "./options.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
 export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
@@ -9,11 +9,14 @@ export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(
 /** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (
   option: string,
-  value: string | URL,
+  value: string | URL | undefined,
   allowInsecure: boolean | undefined
 ): Effect.Effect<URL, ConfigurationError> => {
   const fail = (reason: string) => unusable(option, reason)
-  const text = String(value)
+  if (value === undefined) return fail("is missing")
+  // The `URL` of another realm is not an instance of this one.
+  const text = Predicate.hasProperty(value, "href") ? value.href : value
+  if (!Predicate.isString(text)) return fail("is not a URL that starts with https://")
   if (text.trim() === "") return fail("is empty")
   if (!URL.canParse(text)) return fail("is not a URL that starts with https://")
   const url = new URL(text)
@@ -26,7 +29,7 @@ export const baseUrl = (
     : new ConfigurationError({
       option,
       reason: "must be an https URL, or an http URL of this machine",
-      permittedBy: Option.some("allowInsecure")
+      permittedBy: "allowInsecure"
     })
 }
 
@@ -37,8 +40,9 @@ export const endpointUrl = (options: {
   readonly allowInsecure?: boolean | undefined
 }): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
-    const { href, pathname } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure)
-    const given = options.path ?? "/v1/oauth/accesstoken"
+    const { allowInsecure, authUrl, path: given = "/v1/oauth/accesstoken" } = options
+    yield* checkKinds(composed, options, { allowInsecure: "boolean" })
+    const { href, pathname } = yield* baseUrl("authUrl", authUrl, allowInsecure)
     if (given === "") return href
     if (typeof given !== "string" || /[^!-~]|[?#]|:\/\//.test(given)) {
       return yield* unusable("endpoint.path", "must be a path, without a query or a fragment")

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "../AccessTokenError.js"
 
@@ -12,18 +12,37 @@ export const variablesOf = new WeakMap<object, { readonly clientId: string; read
 /** Why a value that matches is unusable. */
 export type Rule = readonly [pattern: RegExp, reason: string]
 
-/** Returns the credentials if no rule forbids one of them. */
-export const checked = <A extends { readonly clientId: string; readonly clientSecret: Redacted.Redacted }>(
-  credentials: A,
-  rules: ReadonlyArray<Rule>
-): Effect.Effect<A, CredentialsError> => {
-  const { clientId, clientSecret } = credentials
-  for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
-    const found = rules.find(([pattern]) => pattern.test(value))
-    if (found !== undefined) {
-      const variable = Option.fromNullable(variablesOf.get(credentials)?.[field])
-      return new CredentialsError({ field, reason: found[1], variable })
-    }
-  }
-  return Effect.succeed(credentials)
+/** The problem of a credential, as the end of a sentence. */
+interface Problem {
+  readonly field: CredentialsError["field"]
+  readonly reason: string
+}
+
+/** Returns the first problem of credentials, which may come from JavaScript. */
+export const problemOf = (credentials: unknown, rules: ReadonlyArray<Rule> = []): Problem | undefined => {
+  const { clientId, clientSecret }: { readonly [field: string]: unknown } = Predicate.isReadonlyRecord(credentials)
+    ? credentials
+    : {}
+  const idProblem = problemOfText(clientId, rules)
+  if (idProblem !== undefined) return { field: "clientId", reason: idProblem }
+  const secretProblem = Predicate.isString(clientSecret)
+    ? "must be wrapped with Redacted.make"
+    : problemOfText(Redacted.isRedacted(clientSecret) ? Redacted.value(clientSecret) : clientSecret, rules)
+  return secretProblem === undefined ? undefined : { field: "clientSecret", reason: secretProblem }
+}
+
+const problemOfText = (text: unknown, rules: ReadonlyArray<Rule>): string | undefined => {
+  if (text === undefined) return "is missing"
+  return Predicate.isString(text) ? rules.find(([pattern]) => pattern.test(text))?.[1] : "must be a text"
+}
+
+/** Fails if a rule forbids one of the credentials. */
+export const checkBy = (
+  rules: ReadonlyArray<Rule>,
+  credentials: { readonly clientId: string; readonly clientSecret: Redacted.Redacted }
+): Effect.Effect<void, CredentialsError> => {
+  const problem = problemOf(credentials, rules)
+  if (problem === undefined) return Effect.void
+  const { field, reason } = problem
+  return new CredentialsError({ field, reason, variable: variablesOf.get(credentials)?.[field] })
 }

@@ -1,13 +1,23 @@
 /**
  * Gives a class of errors the message that `describe` returns, and shows it wherever an error is printed. Effect's
  * loggers, `JSON.stringify` and, on Effect 4, `console.log` print what `toJSON` returns, which has no message in
- * `Schema.TaggedError`. The encoded form of the error stays the same.
+ * `Schema.TaggedError`. The encoded form of the error stays the same. An error has only those fields that have a value,
+ * because `console.log` would print `undefined` for the others.
  *
  * Takes a function, so that one `@__PURE__` lets a bundler drop the class with its schema if nothing uses it.
  */
 export const described = <C extends new(...args: never) => Error>(make: () => C): C => {
-  const errorClass = make()
-  Object.defineProperties(errorClass.prototype, {
+  // Its parameters do not matter here, because they are passed on.
+  const errorClass = make() as unknown as new(...args: ReadonlyArray<unknown>) => Error
+  class Described extends errorClass {
+    constructor(...args: ReadonlyArray<unknown>) {
+      super(...args)
+      for (const [field, value] of Object.entries(this)) {
+        if (value === undefined) Reflect.deleteProperty(this, field)
+      }
+    }
+  }
+  Object.defineProperties(Described.prototype, {
     message: {
       get(this: { readonly describe: () => string }) {
         return this.describe()
@@ -19,5 +29,6 @@ export const described = <C extends new(...args: never) => Error>(make: () => C)
       }
     }
   })
-  return errorClass
+  // It has the parameters, fields and static members of the class that it extends.
+  return Described as unknown as C
 }

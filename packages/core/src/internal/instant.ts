@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
+import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import type { AccessToken } from "../AccessToken.js"
 
 /** Both clocks in milliseconds: the wall clock since the epoch, the monotonic clock since an arbitrary time. */
 export interface Instant {
@@ -29,7 +29,11 @@ export const elapsed = (since: Instant, now: Instant): number =>
  * this acquisition, the distance to the wall clock at its start counts too: a simple source reads the clock before its
  * request, and the wall clock may have moved back since.
  */
-export const monotonicStart = ({ acquiredAt }: AccessToken, startedAt: Instant, now: Instant): number => {
+export const monotonicStart = (
+  { acquiredAt }: { readonly acquiredAt: DateTime.Utc },
+  startedAt: Instant,
+  now: Instant
+): number => {
   const start = now.monotonic + Math.min(acquiredAt.epochMillis - now.wall, 0)
   const afterStart = Math.max(acquiredAt.epochMillis - startedAt.wall, 0)
   return Math.min(start, startedAt.monotonic + afterStart)

@@ -9,16 +9,6 @@ export const maxLife = 60 * 60_000
 export const lifeOf = (expiresIn: number, longest: number): number =>
   Math.min(Math.max(Math.floor(expiresIn) * 1000, 0), longest)
 
-const day = 24 * maxLife
-const year = 365 * day
-
-/** The longest lifetime of a token of an endpoint. Some providers bill tokens, so those of others may last a day. */
-export const longestLife = ({ maxLifetime, request }: {
-  readonly maxLifetime?: Duration.DurationInput | undefined
-  readonly request?: { readonly own?: { readonly maxLife?: number | undefined } } | undefined
-}): number =>
-  Math.min(Duration.toMillis(maxLifetime ?? (request === undefined ? maxLife : request.own?.maxLife ?? day)), year)
-
 /** Whole milliseconds, as the wall clock counts. */
 export const wholeMillis = (duration: Duration.DurationInput): number =>
   Math.max(Math.ceil(Duration.toMillis(duration)), 0)

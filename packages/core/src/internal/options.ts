@@ -1,4 +1,7 @@
-/** Reads options. An option that is wrong fails, and one outside its useful range is clamped. */
+/**
+ * Checks options, which may come from JavaScript. One that is wrong fails, and a duration outside its useful range is
+ * clamped.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -6,6 +9,43 @@ import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
 
 export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
+
+const kinds = {
+  boolean: "true or false",
+  function: "a function",
+  list: "a list",
+  object: "an object"
+}
+
+type Kinds = Readonly<Record<string, keyof typeof kinds>>
+
+/** The name of the options of the composed layers, which is not in front of the names of their fields. */
+export const composed = "options"
+
+/** Checks the kind of a record of options, and of those of its fields that are given. */
+export const checkKinds = (
+  name: string,
+  options: unknown,
+  fields: Kinds = {}
+): Effect.Effect<void, ConfigurationError> => {
+  if (!isOfKind("object", options)) return mustBe("object", name)
+  for (const [field, kind] of Object.entries(fields)) {
+    const value: unknown = Reflect.get(options, field)
+    if (value !== undefined && !isOfKind(kind, value)) {
+      return mustBe(kind, name === composed ? field : `${name}.${field}`)
+    }
+  }
+  return Effect.void
+}
+
+const isOfKind = (kind: keyof typeof kinds, value: unknown): value is object => {
+  if (kind === "list") return Array.isArray(value)
+  // A duration is an object too, but has none of the options.
+  if (kind === "object") return Predicate.isReadonlyRecord(value) && !Duration.isDuration(value)
+  return typeof value === kind
+}
+
+const mustBe = (kind: keyof typeof kinds, option: string) => unusable(option, `must be ${kinds[kind]}`)
 
 /** The limits of a duration, in milliseconds. */
 interface Range {

@@ -5,7 +5,8 @@ import { AccessToken } from "../AccessToken.js"
 
 type Compared = Pick<AccessToken, "value" | "expiresAt">
 
-export const sameValue = (a: Pick<AccessToken, "value">, b: Pick<AccessToken, "value">): boolean => Equal.equals(a.value, b.value)
+export const sameValue = (a: Pick<AccessToken, "value">, b: Pick<AccessToken, "value">): boolean =>
+  Equal.equals(a.value, b.value)
 
 export const expiresLater = (a: Compared, b: Compared): boolean => a.expiresAt.epochMillis > b.expiresAt.epochMillis
 
@@ -17,9 +18,9 @@ export const isRepeated = (last: AccessToken, token: Pick<AccessToken, "value" |
 const expiryTolerance = 2000
 
 /**
- * Keeps the known end of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token would
- * expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero. Both ends are times
- * of the monotonic clock, because the wall clock may have moved since the last one.
+ * Keeps the known end of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token
+ * would expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero. Both ends
+ * are times of the monotonic clock, because the wall clock may have moved since the last one.
  */
 export const endOfRepeated = (known: number, end: number): number =>
   Math.abs(known - end) < expiryTolerance ? known : end

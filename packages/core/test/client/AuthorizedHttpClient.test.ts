@@ -177,7 +177,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("names header.format when it throws or returns an invalid header value", function*() {
+    test("names client.header.format when it throws or returns an invalid header value", function*() {
       const formats: ReadonlyArray<(accessToken: string) => string> = [
         (accessToken) => {
           throw new Error(accessToken)
@@ -190,7 +190,7 @@ describe("AuthorizedHttpClient", () => {
         const { client, sent } = yield* make({ header: { name: "x-store-token", format } })
         const error = yield* Effect.flip(client.get("/orders"))
         assert.instanceOf(error, AccessTokenError.TokenResponseError)
-        deepStrictEqual(error.problems.map(({ path }) => path), ["header.format"])
+        deepStrictEqual(error.problems.map(({ path }) => path), ["client.header.format"])
         assert.strictEqual((yield* sent).length, 0)
       }
     })
@@ -457,7 +457,7 @@ describe("AuthorizedHttpClient", () => {
     test("fails with the error of the acquisition when no other token can be acquired, as the next request does", function*() {
       const failures = [
         new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }),
-        new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
+        new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
       ]
       for (const failure of failures) {
         for (const decorate of [undefined, HttpClient.filterStatusOk]) {

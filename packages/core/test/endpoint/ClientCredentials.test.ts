@@ -4,7 +4,7 @@ import { AccessTokenError, ClientCredentials, TokenRequest } from "@store-api/co
 import { unreadable } from "@store-api/testing/config"
 import { shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { ConfigProvider, Effect, Equal, Layer, Option, Redacted } from "effect"
+import { ConfigProvider, Effect, Equal, Layer, Redacted } from "effect"
 import { credentialsOf } from "../support/wire.js"
 
 const make = (clientId: string, clientSecret: string) =>
@@ -63,7 +63,7 @@ describe("ClientCredentials", () => {
           const variable = field === "clientId" ? "MY_STORE_CLIENT_ID" : "MY_STORE_CLIENT_SECRET"
           const error = yield* Effect.flip(ClientCredentials.fromConfig("MY_STORE"))
           assert.instanceOf(error, AccessTokenError.CredentialsError)
-          deepStrictEqual([error.field, error.reason, error.variable], [field, reason, Option.some(variable)])
+          deepStrictEqual([error.field, error.reason, error.variable], [field, reason, variable])
           assert.strictEqual(error.message, `${variable} ${reason}: correct the client credentials.`)
           assert.strictEqual(error.describe({ [field]: "--flag" }), error.message.replace(variable, "--flag"))
           assert.isFalse(shows(error, "canary"))

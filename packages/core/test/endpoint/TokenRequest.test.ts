@@ -67,7 +67,7 @@ describe("TokenRequest", () => {
         assert.strictEqual(error.field, field)
         assert.match(error.reason, reason)
         const variable = field === "clientId" ? "MY_STORE_CLIENT_ID" : "MY_STORE_CLIENT_SECRET"
-        deepStrictEqual(error.variable, Option.some(variable))
+        assert.strictEqual(error.variable, variable)
         assert.isFalse(shows(error, "canary"))
       }
     }
@@ -75,7 +75,7 @@ describe("TokenRequest", () => {
 
   describe("specification", () => {
     test("fails without a variable for credentials that come from elsewhere", function*() {
-      deepStrictEqual((yield* Effect.flip(made(specification, "an-id", "a&b"))).variable, Option.none())
+      assert.isUndefined((yield* Effect.flip(made(specification, "an-id", "a&b"))).variable)
       assert.strictEqual(
         carried(specification).text,
         `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
@@ -196,6 +196,7 @@ describe("TokenRequest", () => {
     const among = "must not have client credentials among its parameters"
     const noTexts = "must have a record of texts as its parameters"
     const noPath = "must be a path, without a query or a fragment"
+    const tooShort = "must be greater than zero"
 
     test.each([
       ...["/token?a=canary", "/token#canary", "https://canary.example/", " ", "/canary\n", "/canary\u00f6"].map(
@@ -209,8 +210,8 @@ describe("TokenRequest", () => {
         const reason = "must be the base URL, without /v1/oauth/accesstoken"
         return [{ authUrl: `https://auth.shop.example${path}` }, "authUrl", reason] as const
       }),
-      [{ maxLifetime: 0 }, "endpoint.maxLifetime", "must be greater than zero"],
-      [{ deadline: 0 }, "endpoint.deadline", "must be greater than zero"],
+      [{ maxLifetime: 0 }, "endpoint.maxLifetime", tooShort],
+      [{ deadline: 0 }, "endpoint.deadline", tooShort],
       ...[0, NaN, Infinity].map((maxResponseBytes) =>
         [{ maxResponseBytes }, "endpoint.maxResponseBytes", "must be a whole number from 1"] as const
       ),
@@ -239,7 +240,25 @@ describe("TokenRequest", () => {
         "must be an Effect"
       ],
       [{ request: clientSecretPost({ scope: "canary\n" }) }, "endpoint.request", control],
-      [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "endpoint.request", control]
+      [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "endpoint.request", control],
+      [
+        { request: { ...clientSecretPost({ client_id: "canary" }), request: specification.request } },
+        "endpoint.request",
+        among
+      ],
+      [
+        { request: TokenRequest.make({ ...specification, problem: "must have a scope" }) },
+        "endpoint.request",
+        "must have a scope"
+      ],
+      [{ request: TokenRequest.make({ ...specification, maxLifetime: 0 }) }, "endpoint.maxLifetime", tooShort],
+      ...[undefined, null, 5].map((identity) =>
+        [
+          { request: TokenRequest.make({ ...specification, identity: identity as unknown as string }) },
+          "endpoint.request",
+          "must come from TokenRequest"
+        ] as const
+      )
     ])("%j fails with a ConfigurationError when the layer is built", function*([options, option, reason]) {
       const client = FakeClient.make(FakeClient.token)
       const error = yield* Effect.flip(acquire(client, options))
@@ -260,13 +279,34 @@ describe("TokenRequest", () => {
       [clientSecretPost(), "1 second", undefined, 1],
       [clientSecretPost(), undefined, undefined, 3600],
       [clientSecretPost(), Infinity, Number.MAX_SAFE_INTEGER, 365 * day],
-      [TokenRequest.make({ ...specification, identity: "x" }), undefined, day, day]
+      [TokenRequest.make({ identity: "x", request: specification.request }), undefined, 2 * day, day],
+      [TokenRequest.make({ ...specification, identity: "x" }), undefined, day, 3600],
+      [TokenRequest.make({ ...specification, maxLifetime: "2 hours" }), undefined, day, 7200],
+      [TokenRequest.make({ ...specification, maxLifetime: "2 hours" }), "3 hours", day, 10_800]
     ])("%#: a token is kept for the shorter of expires_in and maxLifetime", function*([request, longest, sent, kept]) {
       const client = FakeClient.make(FakeClient.reply(200, tokenBody({ expires_in: sent, scope: "less" })))
       const token = yield* acquire(client, { request, maxLifetime: longest })
       assert(token instanceof AccessToken.AccessToken)
       assert.strictEqual((token.expiresAt.epochMillis - token.acquiredAt.epochMillis) / 1000, kept)
       assert.strictEqual(token.scope, "less", "the granted scope")
+    })
+
+    test.each([
+      ["as URL parameters", HttpClientRequest.get("").pipe(HttpClientRequest.setUrlParam("key", "a b&c"))],
+      ["in a URL", HttpClientRequest.get(new URL("https://elsewhere.example/token?key=a%20b%26c"))],
+      ["in a text", HttpClientRequest.get("https://elsewhere.example/token?key=a%20b%26c#fragment?no")],
+      [
+        "beside a fragment",
+        HttpClientRequest.get("#fragment?no").pipe(HttpClientRequest.setUrlParam("key", "a b&c"))
+      ]
+    ])("the query of a request is sent: %s", function*([, request]) {
+      const client = FakeClient.make(FakeClient.token)
+      const ofShop = TokenRequest.make({ identity: "shop", request: () => Effect.succeed(request) })
+      yield* acquire(client, { path: "token", request: ofShop })
+      deepStrictEqual(
+        client.requests.map((request) => String(Option.getOrThrow(HttpClientRequest.toUrl(request)))),
+        ["https://auth.shop.example/base/token?key=a+b%26c"]
+      )
     })
 
     test("each attempt makes its request anew, with Accept, a User-Agent and the URL of the endpoint", function*() {

@@ -1,11 +1,11 @@
 /** How failures of the token endpoint are read: error responses, `Retry-After`, and errors of the HTTP client. */
-import { Headers, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { Headers, HttpBody, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenRequest } from "@store-api/core"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { prop } from "@store-api/testing/test"
-import { FastCheck as FC, Option, Redacted } from "effect"
+import { Effect, FastCheck as FC, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
 import { fromHttpClientError, refusal } from "../../src/internal/endpoint/failure.js"
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
@@ -26,16 +26,15 @@ describe("error responses", () => {
       isFirst?: boolean
       request?: TokenRequest.TokenRequest
     } = {}
-  ) =>
-    refusal(
-      {
-        request,
-        credentials: credentialsOf(id, secret),
-        replacing: isFirst ? undefined : heldToken("invented-token-0001")
-      },
-      { status, headers: Headers.fromInput({ "www-authenticate": challenge }) },
+  ) => {
+    const credentials = credentialsOf(id, secret)
+    const sent = Effect.runSync(request.request(credentials))
+    return refusal(
+      { request: sent, credentials, replacing: isFirst ? undefined : heldToken("invented-token-0001") },
+      { status, headers: Headers.fromInput({ "www-authenticate": challenge }), request: sent },
       body
     )
+  }
 
   const refuse = (...given: Parameters<typeof respond>) => respond(...given) ?? assert.fail("it is not a refusal")
 
@@ -83,9 +82,9 @@ describe("error responses", () => {
     for (const status of statuses) {
       const error = refuse(status, body)
       assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-      deepStrictEqual([error.status, error.reason], [status, reasonOf(status)])
-      deepStrictEqual([error.code, error.description], [Option.fromNullable(code), Option.fromNullable(text)])
-      deepStrictEqual(error.retryAt, Option.none())
+      deepStrictEqual([error.httpStatus, error.reason], [status, reasonOf(status)])
+      deepStrictEqual([error.code, error.description], [code, text])
+      assert.isUndefined(error.retryAt)
     }
     deepStrictEqual(refuse(400, body, { isFirst: true }), refuse(400, body), "the same without a token to replace")
   })
@@ -128,7 +127,7 @@ describe("error responses", () => {
 
   it("is InvalidClient even if the client id is a part of the code", () => {
     const error = refuse(400, `{"error":"invalid_client"}`, { id: "invalid_client" })
-    deepStrictEqual([error.reason, error.code], ["InvalidClient", Option.some("invalid_client")])
+    deepStrictEqual([error.reason, error.code], ["InvalidClient", "invalid_client"])
   })
 
   it.each([
@@ -143,7 +142,7 @@ describe("error responses", () => {
   ])("a success with an error and no token is a refusal, whose code decides its reason: %s", (body, reason) => {
     for (const status of [200, 201]) {
       const error = refuse(status, body)
-      deepStrictEqual([error.status, error.reason], [status, reason])
+      deepStrictEqual([error.httpStatus, error.reason], [status, reason])
       deepStrictEqual([error.code, error.description], [refuse(400, body).code, refuse(400, body).description])
     }
   })
@@ -166,9 +165,9 @@ describe("error responses", () => {
 
   it("omits a code that is not a single word", () => {
     for (const code of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
-      deepStrictEqual(refuse(400, JSON.stringify({ error: code })).code, Option.none(), code)
+      assert.isUndefined(refuse(400, JSON.stringify({ error: code })).code, code)
     }
-    deepStrictEqual(refuse(400, `{"error":"${"a".repeat(100)}"}`).code, Option.some("a".repeat(100)))
+    assert.strictEqual(refuse(400, `{"error":"${"a".repeat(100)}"}`).code, "a".repeat(100))
   })
 
   it("InvalidClient reports that form decoding changes credentials with + or %", () => {
@@ -184,17 +183,178 @@ describe("error responses", () => {
     }
     assert.isFalse(refuse(401, "", given).changedByFormDecoding)
     assert.notInclude(refuse(401, "", given).message, "+ or %")
-    const { clientSecretBasic, clientSecretPost, make } = TokenRequest
-    const other = make({ identity: "", request: TokenRequest.specification.request })
-    const changed = (id: string, secret: string) =>
-      [clientSecretBasic(), clientSecretPost(), other].map((request) =>
+  })
+
+  const rawBasic = TokenRequest.make({
+    identity: "Basic without encoding",
+    request: ({ clientId, clientSecret }) =>
+      Effect.succeed(HttpClientRequest.basicAuth(HttpClientRequest.post(""), clientId, clientSecret))
+  })
+  const json = TokenRequest.make({
+    identity: "JSON",
+    request: ({ clientId, clientSecret }) =>
+      Effect.succeed(HttpClientRequest.bodyUnsafeJson(HttpClientRequest.post(""), {
+        id: clientId,
+        secret: Redacted.value(clientSecret)
+      }))
+  })
+  const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
+
+  it.each([
+    ["an-id", "p+lus", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["an-id", "per%2525cent", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["an-id", "%", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["p+lus", "a=b", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["co:lon", "plain", { basic: true, post: false, rawBasic: false, raw: false, json: false }],
+    ["an-id", "co:lon", { basic: false, post: false, rawBasic: false, raw: false, json: false }]
+  ])(
+    "InvalidClient reports what form decoding changes of a request, whoever made it: %s %s",
+    (id, secret, expected) => {
+      const raw = TokenRequest.make({ identity: "unencoded", request: specification.request })
+      const requests = { basic: clientSecretBasic(), post: clientSecretPost(), rawBasic, raw, json }
+      const changed = Object.entries(requests).map(([name, request]) =>
+        [name, refuse(401, "", { id, secret, request }).changedByFormDecoding] as const
+      )
+      deepStrictEqual(Object.fromEntries(changed), expected)
+    }
+  )
+
+  it.each([["an-id", "b\u00fccher"], ["b\u00fccher", "plain"]])(
+    "InvalidClient reports that Basic encodes characters beyond ASCII: %s %s",
+    (id, secret) => {
+      const [basic, post] = [clientSecretBasic(), clientSecretPost()].map((request) =>
         refuse(401, "", { id, secret, request }).changedByFormDecoding
       )
-    deepStrictEqual(changed("an-id", "p+lus"), [true, false, false])
-    deepStrictEqual(changed("co:lon", "plain"), [true, false, false])
-    deepStrictEqual(changed("an-id", "co:lon"), [false, false, false])
-    deepStrictEqual(changed("an-id", "b\u00fccher"), [true, false, false])
-    deepStrictEqual(changed("b\u00fccher", "plain"), [true, false, false])
+      deepStrictEqual([basic, post], [true, false])
+    }
+  )
+
+  describe("what the request carried", () => {
+    const key = "live-7f3a/81+c2=%41"
+
+    /** The description that is kept when the endpoint repeats a text. */
+    const descriptionOf = (
+      sent: HttpClientRequest.HttpClientRequest,
+      repeated: string,
+      received = sent
+    ): string | undefined => {
+      const response = { status: 400, headers: Headers.empty, request: received }
+      const attempt = { request: sent, credentials: credentialsOf(clientId, clientSecret), replacing: undefined }
+      const refused = refusal(attempt, response, JSON.stringify({ error_description: `no ${repeated} here` }))
+      return (refused ?? assert.fail("it is not a refusal")).description
+    }
+
+    const post = HttpClientRequest.post("")
+    const form = new FormData()
+    form.set("key", key)
+    const places: ReadonlyArray<readonly [place: string, sent: HttpClientRequest.HttpClientRequest]> = [
+      ["a header", HttpClientRequest.setHeader(post, "x-api-key", key)],
+      ["a header with a scheme", HttpClientRequest.setHeader(post, "x-authorization", `ApiKey ${key}`)],
+      ["a bearer token", HttpClientRequest.bearerToken(post, key)],
+      ["the password of basic", HttpClientRequest.setHeader(post, "authorization", `basic ${btoa(`shop:${key}`)}`)],
+      ["the password of Basic", HttpClientRequest.basicAuth(post, clientId, key)],
+      ["the user name of Basic", HttpClientRequest.basicAuth(post, key, "")],
+      ["a parameter of a scheme", HttpClientRequest.setHeader(post, "authorization", `Key id="x", key="${key}"`)],
+      ["a cookie", HttpClientRequest.setHeader(post, "cookie", `lang=en; key=${key}`)],
+      ["a form", HttpClientRequest.bodyUrlParams(post, { scope: "a", key })],
+      ["an unencoded form", HttpClientRequest.bodyText(post, `scope=a&key=${key}`, "text/plain")],
+      ["a form without bytes", HttpClientRequest.setBody(post, HttpBody.raw(new URLSearchParams({ key })))],
+      ["a multipart form", HttpClientRequest.bodyFormData(post, form)],
+      ["JSON", HttpClientRequest.bodyUnsafeJson(post, { key })],
+      ["JSON, at any depth", HttpClientRequest.bodyUnsafeJson(post, { data: [{ attributes: { key } }] })],
+      ["a query", HttpClientRequest.setUrlParam(HttpClientRequest.get("https://a.example"), "key", key)],
+      ["the query of the URL", HttpClientRequest.get(`https://a.example/?key=${encodeURIComponent(key)}`)]
+    ]
+
+    it.each(places)("drops a description that repeats a value in %s", (_place, sent) => {
+      assert.isUndefined(descriptionOf(sent, key))
+      assert.isUndefined(descriptionOf(sent, `"${encodeURIComponent(key)}"`))
+      assert.isUndefined(descriptionOf(post, key, sent), "the HTTP client added it")
+      assert.isUndefined(descriptionOf(sent, key, post), "the HTTP client removed it from the request of its response")
+      assert.strictEqual(descriptionOf(sent, "other"), "no other here", "control: another text is kept")
+      assert.strictEqual(descriptionOf(post, key), `no ${key} here`, "control: it was not sent")
+    })
+
+    it("counts a value of at least 8 characters", () => {
+      const sent = HttpClientRequest.setHeaders(post, { "x-plan": "premium", "x-key": "premium8" })
+      assert.strictEqual(descriptionOf(sent, "premium"), "no premium here")
+      assert.isUndefined(descriptionOf(sent, "premium8"))
+    })
+
+    it("counts a header of at least 8 characters, of which a part is shorter", () => {
+      const sent = HttpClientRequest.setHeader(post, "x-key", "Key abcd")
+      assert.isUndefined(descriptionOf(sent, "Key abcd"))
+      assert.strictEqual(descriptionOf(sent, "abcd"), "no abcd here")
+    })
+
+    it("counts what follows a scheme, even if it has separators", () => {
+      const sent = HttpClientRequest.setHeader(post, "authorization", "Key a=1;b=2,c=3")
+      assert.isUndefined(descriptionOf(sent, "a=1;b=2,c=3"))
+    })
+
+    it("counts a number in JSON", () => {
+      assert.isUndefined(descriptionOf(HttpClientRequest.bodyUnsafeJson(post, { pin: 12_345_678 }), "12345678"))
+    })
+
+    it("replaces the client id, wherever it was sent", () => {
+      const sent = HttpClientRequest.bodyUrlParams(post, { appid: clientId }).pipe(
+        HttpClientRequest.setUrlParam("user", clientId),
+        HttpClientRequest.setHeaders({ "x-app": clientId, "cookie": `app=${encodeURIComponent(clientId)}` }),
+        HttpClientRequest.basicAuth(clientId, key)
+      )
+      assert.strictEqual(descriptionOf(sent, clientId), "no <client id> here")
+    })
+
+    it.each([
+      ["invented+client%41", specification],
+      ["invented:client", clientSecretBasic()],
+      ["invented:client", clientSecretPost()]
+    ])("replaces a client id that was encoded, or that form decoding would change: %s", (id, request) => {
+      const credentials = credentialsOf(id, clientSecret)
+      const sent = Effect.runSync(request.request(credentials))
+      const error = refusal(
+        { request: sent, credentials, replacing: undefined },
+        { status: 400, headers: Headers.empty, request: sent },
+        JSON.stringify({ error_description: `no ${id} here` })
+      )
+      assert.strictEqual(error?.description, "no <client id> here")
+    })
+
+    it.each(["client_credentials", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "account_credentials"])(
+      "keeps a constant of the protocol: %s",
+      (value) => {
+        const fields = { grant_type: value, client_assertion_type: value, grantType: value }
+        assert.strictEqual(descriptionOf(HttpClientRequest.bodyUrlParams(post, fields), value), `no ${value} here`)
+        assert.strictEqual(descriptionOf(HttpClientRequest.bodyUnsafeJson(post, fields), value), `no ${value} here`)
+        assert.isUndefined(descriptionOf(HttpClientRequest.bodyUrlParams(post, { key: value }), value), "control")
+      }
+    )
+
+    it.each(["accept", "accept-encoding", "content-type", "content-language", "user-agent"])(
+      "keeps the value of a header that describes the message: %s",
+      (name) => {
+        assert.strictEqual(
+          descriptionOf(HttpClientRequest.setHeader(post, name, "a/media-type"), "a/media-type"),
+          "no a/media-type here"
+        )
+        assert.isUndefined(
+          descriptionOf(HttpClientRequest.setHeader(post, `x-${name}`, "a/media-type"), "a/media-type"),
+          "control"
+        )
+      }
+    )
+
+    it("drops a code that is a value of the request, unless it is registered", () => {
+      const codeOf = (error: string) => {
+        const sent = HttpClientRequest.setHeaders(post, { "x-key": "key-of-a-shop", "x-hint": "invalid_scope" })
+        const attempt = { request: sent, credentials: credentialsOf(clientId, clientSecret), replacing: undefined }
+        const response = { status: 400, headers: Headers.empty, request: sent }
+        return refusal(attempt, response, JSON.stringify({ error }))?.code
+      }
+      assert.isUndefined(codeOf("key-of-a-shop"))
+      assert.strictEqual(codeOf("key-of-another"), "key-of-another")
+      assert.strictEqual(codeOf("invalid_scope"), "invalid_scope")
+    })
   })
 
   it("omits a description that repeats a secret parameter, or the secret as Basic sends it", () => {
@@ -203,14 +363,14 @@ describe("error responses", () => {
       const describe = (error_description: string) =>
         refuse(400, JSON.stringify({ error_description }), { secret: "per%c+nt", request: make(parameters) })
           .description
-      deepStrictEqual(describe("no child invented-child"), Option.none())
-      deepStrictEqual(describe("no scope orders"), Option.some("no scope orders"))
+      assert.isUndefined(describe("no child invented-child"))
+      assert.strictEqual(describe("no scope orders"), "no scope orders")
       const header = Buffer.from("an-id:per%25c%2Bnt").toString("base64")
       const secret = "p\u00e4ssw\u00f6rd"
       const echoed = JSON.stringify({ error_description: `you sent ${encodeURIComponent(secret)}` })
       const umlauts = refuse(400, echoed, { secret, request: make(parameters) }).description
-      deepStrictEqual(umlauts, Option.none())
-      if (make === TokenRequest.clientSecretBasic) deepStrictEqual(describe(`got Basic ${header}`), Option.none())
+      assert.isUndefined(umlauts)
+      if (make === TokenRequest.clientSecretBasic) assert.isUndefined(describe(`got Basic ${header}`))
     }
   })
 
@@ -226,10 +386,10 @@ describe("error responses", () => {
       ]
       for (const body of bodies) {
         const error = refuse(400, JSON.stringify(body), { secret: "s3cret+/=%~ !x" })
-        deepStrictEqual([error.code, error.description], [Option.some("invalid_client"), Option.none()])
+        deepStrictEqual([error.code, error.description], ["invalid_client", undefined])
         assert.notInclude(renderings(error), "you sent")
         const other = JSON.stringify(body).replace(value, "something")
-        deepStrictEqual(refuse(400, other).description, Option.some("you sent something here"), "control: it is kept")
+        assert.strictEqual(refuse(400, other).description, "you sent something here", "control: it is kept")
       }
     }
   )
@@ -238,12 +398,12 @@ describe("error responses", () => {
     for (const value of [clientId, clientSecret, "invented-token-0001"]) {
       for (const field of ["error", "ErrorCode"]) {
         const error = refuse(400, JSON.stringify({ [field]: `no_${value}` }))
-        deepStrictEqual(error.code, Option.none())
+        assert.isUndefined(error.code)
         assert.isFalse(shows(error, value))
       }
     }
-    deepStrictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, Option.some("invented-other-7f3a"))
-    deepStrictEqual(refuse(400, `{"error":"no_shop"}`, { id: "shop" }).code, Option.some("no_shop"))
+    assert.strictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, "invented-other-7f3a")
+    assert.strictEqual(refuse(400, `{"error":"no_shop"}`, { id: "shop" }).code, "no_shop")
   })
 
   const hostile = ["\u0000", "\r", "\n", "\u202e", "\u2028", "\ud800", "\udc00", "\u{1f600}", " ", "\u{e0001}"]
@@ -252,7 +412,7 @@ describe("error responses", () => {
     FC.string({ unit: FC.oneof(FC.constantFrom(...hostile), character), maxLength: 600 })
   ], ([text]) => {
     const error = refuse(400, JSON.stringify({ error_description: text }), { id: "c", secret: "\u007e\u007e\u007e" })
-    const description = Option.getOrElse(error.description, () => "x")
+    const description = error.description ?? "x"
     assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
     assert.isTrue(description.length >= 1 && description.length <= 256)
   }, { fastCheck: { numRuns: 500 } })
@@ -270,7 +430,7 @@ describe("error responses", () => {
   ], ([body, status]) => {
     const error = refuse(status, body)
     assert.notInclude(error.message, "invented-secret")
-    assert.strictEqual(error.status, status)
+    assert.strictEqual(error.httpStatus, status)
   })
 })
 
@@ -279,6 +439,12 @@ describe("sanitise", () => {
   const knowing = (...secrets: ReadonlyArray<string>) => ({ clientId: "invented-client", secrets })
 
   const bytesOf = (before: string, secret: string, after = "") => Buffer.from(before + secret + after)
+  const hexOf = (character: string) => character.charCodeAt(0).toString(16)
+  const entities: Readonly<Record<string, string>> = { "&": "amp", "<": "lt", ">": "gt", "\"": "quot", "'": "apos" }
+  const escapedForHtml = (
+    text: string,
+    name: (character: string) => string | undefined = (character) => entities[character]
+  ) => text.replace(/[&<>"']/g, (character) => `&${name(character)};`)
   const encodings: ReadonlyArray<readonly [name: string, encode: (secret: string) => string]> = [
     ["as it was sent", (secret) => secret],
     ["over two lines", (secret) => `${secret.slice(0, 5)}\r\n  ${secret.slice(5)}`],
@@ -291,6 +457,21 @@ describe("sanitise", () => {
     ["percent-encoded in lower case", (secret) => encodeURIComponent(secret).toLowerCase()],
     ["percent-encoded, each byte", (secret) => bytesOf("", secret).toString("hex").replace(/../g, "%$&")],
     ["form-encoded", (secret) => new URLSearchParams({ x: secret }).toString().slice(2)],
+    ["percent-encoded twice", (secret) => encodeURIComponent(encodeURIComponent(secret))],
+    ["escaped for HTML", (secret) => escapedForHtml(secret, (character) => entities[character])],
+    ["escaped for HTML, in decimal", (secret) => escapedForHtml(secret, (character) => `#${character.charCodeAt(0)}`)],
+    ["escaped for HTML, with zeros", (secret) => escapedForHtml(secret, (character) => `#0${character.charCodeAt(0)}`)],
+    ["escaped for HTML, in hexadecimal", (secret) => escapedForHtml(secret, (character) => `#X${hexOf(character)}`)],
+    ["escaped for HTML twice", (secret) => escapedForHtml(escapedForHtml(secret))],
+    ["escaped for JSON", (secret) => JSON.stringify(secret).slice(1, -1)],
+    ["escaped for JSON, with slashes", (secret) => JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/")],
+    ["escaped for JSON, each character", (secret) => secret.replace(/./gs, (it) => `\\u${hexOf(it).padStart(4, "0")}`)],
+    ["escaped for JSON twice", (secret) => JSON.stringify(JSON.stringify(secret))],
+    ["escaped for JSON and HTML", (secret) => escapedForHtml(JSON.stringify(secret))],
+    ["escaped for HTML and JSON", (secret) => JSON.stringify(escapedForHtml(secret))],
+    ["percent-encoded and escaped for HTML", (secret) => escapedForHtml(encodeURIComponent(secret))],
+    ["in base64, percent-encoded", (secret) => encodeURIComponent(bytesOf("", secret).toString("base64"))],
+    ["in base64, escaped for JSON", (secret) => bytesOf("", secret).toString("base64").replaceAll("/", "\\/")],
     ["in base64", (secret) => bytesOf("", secret).toString("base64")],
     ["in base64, after one byte", (secret) => bytesOf(":", secret).toString("base64")],
     ["in base64, after two bytes", (secret) => bytesOf("::", secret, "&").toString("base64")],
@@ -299,7 +480,7 @@ describe("sanitise", () => {
     ["in base64url, after two bytes", (secret) => bytesOf("::", secret).toString("base64url")]
   ]
   /** Secrets with every character that an encoding changes. */
-  const secrets = FC.stringMatching(/^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'-]){2,8}[a-z0-9]{4}$/)
+  const secrets = FC.stringMatching(/^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'"&<>\\-]){2,8}[a-z0-9]{4}$/)
     .filter((secret) => !/%[89a-f][\da-f]/i.test(secret))
   const sentence = FC.stringMatching(/^[a-z ,.:;]{0,300}$/)
 
@@ -308,8 +489,16 @@ describe("sanitise", () => {
       const text = `${before} ${encode(secret)} ${after}`
       assert.isUndefined(sanitise.description(text, knowing("another-invented-one", secret)))
       assert.isUndefined(sanitise.code(encode(secret), knowing(secret)))
+      assert.isDefined(sanitise.description(`${before} ${encode("another one")} ${after}`, knowing(secret)), "control")
     })
   }
+
+  it("finds a secret of several lines that is escaped for JSON", () => {
+    const secret = "-----BEGIN INVENTED KEY-----\ninvented/line+one\r\ninvented\tline\n"
+    const text = `got ${JSON.stringify(secret)}`
+    assert.isUndefined(sanitise.description(text, knowing(secret)))
+    assert.strictEqual(sanitise.description(text, knowing("another")), text, "control")
+  })
 
   const short = { a: ["got a"], abc: ["got abc", "got YWJj"], "+/~": ["got +/~", "got %2B%2F%7E"], "a b": ["got a\nb"] }
 
@@ -322,6 +511,11 @@ describe("sanitise", () => {
     ["keeps a text without a secret", "The client is suspended", "The client is suspended"],
     ["keeps markup and signs", "100% wrong: #7 & \"8\" \\ <b>refusé</b>", "100% wrong: #7 & \"8\" \\ <b>refusé</b>"],
     ["keeps a part of a secret", "invented", "invented"],
+    [
+      "keeps what looks like an entity",
+      "&#99999999; &#x110000; &#e; &nbsp; &#;",
+      "&#99999999; &#x110000; &#e; &nbsp; &#;"
+    ],
     ["replaces CR and LF by a space each", "one\r\ntwo", "one  two"],
     ["replaces an escape sequence by a space", "one \u001b[31mtwo\u009b31m", "one  [31mtwo 31m"],
     ["replaces a NUL, a tab, separators and a change of direction", "1\u00002\t3\u20284\u20295\u202e6", "1 2 3 4 5 6"],
@@ -366,6 +560,8 @@ describe("sanitise", () => {
   it("keeps a description of 64 KiB that is searched for twenty tokens of 16 KiB", () => {
     const known = knowing(...Array.from({ length: 20 }, () => "aB3".repeat(5461)))
     assert.strictEqual(sanitise.description("no".repeat(32_768), known), "no".repeat(128))
+    const escaped = "%25&amp;%3C\\u0041".repeat(4000)
+    assert.strictEqual(sanitise.description(escaped, known), escaped.slice(0, 256))
   })
 })
 
@@ -453,7 +649,7 @@ describe("transportError", () => {
       .map((code) => ["an unusable code", withCode(code)] as const)
   ])("reads the code of a transport error with %s", (_name, cause, code) => {
     const error = errorOf(cause)
-    deepStrictEqual([error.reason, error.attempts, error.code], ["Transport", 1, Option.fromNullable(code)])
+    deepStrictEqual([error.reason, error.attempts, error.code], ["Transport", 1, code])
   })
 
   it("is a redirect if the request would have left for another origin", () => {
@@ -473,12 +669,53 @@ describe("transportError", () => {
     ...["ERR_TLS_CERT_ALTNAME_INVALID", "HOSTNAME_MISMATCH", "INVALID_CA", "INVALID_PURPOSE", "CRL_HAS_EXPIRED"]
   ])("%s is Certificate, also in a nested cause", (code) => {
     for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
-      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Certificate", Option.some(code)])
+      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Certificate", code])
     }
   })
 
-  it("a message that names the certificate is Certificate when there is no code", () => {
-    assert.strictEqual(errorOf(new Error("invalid peer certificate: UnknownIssuer")).reason, "Certificate")
+  it.each(["invalid peer certificate: UnknownIssuer", "self-signed certificate", "Certificate has expired."])(
+    "a message about the certificate is Certificate when there is no code: %s",
+    (message) => {
+      assert.strictEqual(errorOf(new Error(message)).reason, "Certificate")
+      assert.strictEqual(errorOf(Object.assign(new Error(message), { code: "ECODE" })).reason, "Transport")
+    }
+  )
+
+  it.each(["certificate.shop.example", "auth.certificate.example", "my-certificate", "https://certificate/"])(
+    "a host name in a message is not about a certificate: %s",
+    (host) => {
+      assert.strictEqual(errorOf(new Error(`cannot find ${host}`)).reason, "Transport")
+      const unknown = Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: "ENOTFOUND" })
+      assert.strictEqual(errorOf(unknown).reason, "Transport")
+    }
+  )
+
+  const proxied = (message: string, fields: object) => Object.assign(new Error(message), fields)
+
+  it.each<readonly [client: string, refused: (status: number) => Error]>([
+    [
+      "undici through a tunnel",
+      (status) => proxied(`Proxy response (${status}) !== 200 when HTTP Tunneling`, { code: "UND_ERR_ABORTED" })
+    ],
+    [
+      "undici without a tunnel",
+      (status) => proxied(`Proxy Authentication Required (${status})`, { code: "UND_ERR_INVALID_ARG" })
+    ],
+    [
+      "node:https through a tunnel",
+      (status) => proxied("Failed to establish tunnel", { code: "ERR_PROXY_TUNNEL", statusCode: status })
+    ]
+  ])("the 407 of a proxy is Proxy without a code, also in a nested cause: %s", (_client, refused) => {
+    for (const cause of [refused(407), new TypeError("fetch failed", { cause: refused(407) })]) {
+      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Proxy", undefined])
+    }
+    assert.strictEqual(errorOf(refused(403)).reason, "Transport", "control: another status of a proxy")
+  })
+
+  it.each(["UND_ERR_DESTROYED", "UND_ERR_CLOSED"])("%s is Closed, also in a nested cause", (code) => {
+    for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
+      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Closed", code])
+    }
   })
 
   it("keeps nothing of the request or the response", () => {

@@ -49,7 +49,7 @@ const take = (
       clients: [{ clientId: "invented-client", clientSecret: Redacted.make(secret.value) }]
     }))
     const { script } = options
-    yield* emulator.fail(script)
+    yield* Effect.orDie(emulator.fail(script))
     const seen: Array<readonly [name: string, value: unknown]> = []
     const { outputs } = yield* capture(
       travel(client, emulator, { ...options, secret, request }, (name, value) => seen.push([name, value]))
@@ -165,7 +165,7 @@ const travel = (
       // Without the provider, which creates new errors.
       const source = yield* TokenEndpoint.make({ authUrl: url, credentials, ...endpoint })
       yield* emulator.clearFaults
-      yield* emulator.fail(script)
+      yield* Effect.orDie(emulator.fail(script))
       see("the source", source)
       yield* observe("acquire", source.acquire(TokenSource.missing))
     }).pipe(Effect.provide(context))

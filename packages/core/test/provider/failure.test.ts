@@ -8,22 +8,25 @@ import { renewalTest, settle, timeline, token } from "../support/scriptedSource.
 const failing = providerTest(() => Effect.fail(outage))
 
 const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status = 400) =>
-  new AccessTokenError.TokenRefusedError({ reason, status })
+  new AccessTokenError.TokenRefusedError({ reason, httpStatus: status })
+
+const refusedByProxy = new AccessTokenError.TokenRequestError({ reason: "Proxy", attempts: 1 })
 
 /** A response of 429 with this `Retry-After`, in milliseconds. */
 const limited = (millis: number) =>
   Effect.flatMap(DateTime.now, (now) =>
     new AccessTokenError.TokenRefusedError({
       reason: "RateLimited",
-      status: 429,
-      retryAt: Option.some(DateTime.add(now, { millis }))
+      httpStatus: 429,
+      retryAt: DateTime.add(now, { millis })
     }))
 
 /** Asserts the time until `retryAt` of the error with which the call fails, in milliseconds. */
 const expectWait = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenError>, expected: number) =>
   Effect.gen(function*() {
     const { retryAt } = yield* Effect.flip(call)
-    assert.strictEqual(Option.getOrThrow(retryAt).epochMillis - (yield* DateTime.now).epochMillis, expected)
+    assert(retryAt !== undefined)
+    assert.strictEqual(retryAt.epochMillis - (yield* DateTime.now).epochMillis, expected)
   })
 
 describe("AccessTokenProvider, failure", () => {
@@ -39,7 +42,7 @@ describe("AccessTokenProvider, failure", () => {
 
   failing("within the cooldown get fails with the last error and its retryAt", function*({ after, provider, virtual }) {
     const first = yield* Effect.flip(provider.get)
-    const until = Option.getOrThrow(first.retryAt).epochMillis
+    const until = first.retryAt?.epochMillis
     assert.strictEqual(until, virtual.wall() + 750)
     const { cooldown, state } = yield* provider.status
     deepStrictEqual([state, Option.getOrThrow(cooldown).error], ["Empty", "TokenRequestError"])
@@ -50,7 +53,7 @@ describe("AccessTokenProvider, failure", () => {
     assert.strictEqual(yield* Effect.flip(provider.get), first)
     virtual.jump(-10)
     const moved = yield* Effect.flip(provider.get)
-    assert.strictEqual(Option.getOrThrow(moved.retryAt).epochMillis, Math.ceil(virtual.wall() + 749.75))
+    assert.strictEqual(moved.retryAt?.epochMillis, Math.ceil(virtual.wall() + 749.75))
     yield* after(0, { calls: 1 })
   })
 
@@ -64,6 +67,7 @@ describe("AccessTokenProvider, failure", () => {
       ["the endpoint is unavailable: up to 5 s", refused("Unavailable"), to5s, {}],
       ["the endpoint refuses the credentials: up to 60 s", refused("InvalidClient"), to60s, {}],
       ["the endpoint limits the rate: up to 60 s", refused("RateLimited"), to60s, {}],
+      ["a proxy refuses the connection: up to 60 s", refusedByProxy, to60s, {}],
       ["an API responds with 401 instead of the endpoint: up to 60 s", refused("Other", 401), to60s, {}],
       ["cooldown has a base and a max", refused("InvalidClient"), [75, 150, 225, 225], short],
       ["a cooldown of zero is raised to 100 ms", outage, [75, 75], { cooldown: { base: 0, max: 0 } }],
@@ -173,8 +177,8 @@ describe("AccessTokenProvider, failure", () => {
             yield* got(yield* callers(3), outcome)
             const error = yield* Effect.flip(provider.get)
             if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
-            deepStrictEqual([error.reason, error.code], ["Transport", Option.some(code)])
-            assert.isTrue(Option.isSome(error.retryAt))
+            deepStrictEqual([error.reason, error.code], ["Transport", code])
+            assert.isDefined(error.retryAt)
             assert.isFalse((yield* provider.status).acquiring)
             yield* after(0, { calls: 1 })
             yield* after(750, { gets: "works", calls: 2 })

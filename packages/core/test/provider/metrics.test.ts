@@ -111,7 +111,9 @@ describe("AccessTokenProvider, metrics", () => {
 
   const failures: Readonly<Record<string, Acquisition>> = {
     CredentialsError: Effect.fail(new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })),
-    TokenRefusedError: Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })),
+    TokenRefusedError: Effect.fail(
+      new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
+    ),
     TokenRequestError: Effect.fail(outage),
     TokenResponseError: Effect.fail(new AccessTokenError.TokenResponseError({ problems: [] })),
     TokenExpiredError: aged("expired", hour, -1),

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import { Clock, Duration, Effect, Fiber, Option } from "effect"
+import { Clock, Duration, Effect, Fiber } from "effect"
 import { aged, hour, minute, outage, providerTest, renewalTest, settle, timeline } from "../support/scriptedSource.js"
 import { token, valueOf } from "../support/scriptedSource.js"
 
@@ -112,7 +112,7 @@ describe("AccessTokenProvider, renewal", () => {
     yield* complete(Effect.fail(outage))
     const error = yield* Fiber.join(caller)
     if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
-    assert.isTrue(Option.isSome(error.retryAt))
+    assert.isDefined(error.retryAt)
     assert.strictEqual(error.attempts, outage.attempts)
   })
 

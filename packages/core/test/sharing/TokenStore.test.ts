@@ -4,7 +4,9 @@ import { TokenStore } from "@store-api/core"
 import { rules } from "@store-api/core/TokenStoreContract"
 import { entryOf } from "@store-api/testing/entryOf"
 import { test } from "@store-api/testing/test"
+import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Context, Duration, Effect, Option, TestClock } from "effect"
+import { minute } from "../support/scriptedSource.js"
 
 describe("TokenStore.layerMemory fulfils the contract", () => {
   // A check uses real time, even on the test clock.
@@ -38,14 +40,25 @@ describe("TokenStore.layerMemory", () => {
     assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
   })
 
-  it("names the service when no store is provided", () => {
-    assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore\b/)
+  test.live("counts what remains by the clock that has advanced further", function*() {
+    const virtual = VirtualClock.make()
+    yield* Effect.gen(function*() {
+      const store = yield* TokenStore.makeMemory
+      const minutesLeft = Effect.map(
+        store.get("key"),
+        Option.map(({ remaining }) => Duration.toMillis(remaining) / minute)
+      )
+      yield* store.put("key", "entry", "10 minutes")
+      virtual.jump(4 * minute)
+      deepStrictEqual(yield* minutesLeft, Option.some(6))
+      virtual.jump(-8 * minute)
+      yield* virtual.advance("3 minutes")
+      deepStrictEqual(yield* minutesLeft, Option.some(7))
+    }).pipe(Effect.withClock(virtual.clock))
   })
 
-  test("FailedAttempt ignores the reasons of a store that is used directly", function*() {
-    const report = yield* TokenStore.FailedAttempt
-    report("ECONNREFUSED")
-    assert.strictEqual(TokenStore.FailedAttempt.key, "@store-api/core/TokenStore/FailedAttempt")
+  it("names the service when no store is provided", () => {
+    assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore\b/)
   })
 
   test("TokenStoreError is caught by its tag, names the operation that failed and says what to do", function*() {
@@ -88,6 +101,15 @@ const puts =
     put: (key, entry, life) => put(key, ...change(entry, Duration.toMillis(life)))
   })
 
+/** Returns another remaining lifetime, in milliseconds. */
+const remains = (change: (millis: number) => number): Change => ({ get }) => ({
+  get: (key) =>
+    Effect.map(
+      get(key),
+      Option.map(({ entry, remaining }) => ({ entry, remaining: change(Duration.toMillis(remaining)) }))
+    )
+})
+
 /** Takes leases of another key or duration, in milliseconds. */
 const leases =
   (change: (key: string, life: number) => readonly [key: string, life: number]): Change => ({ lease }) => ({
@@ -100,6 +122,29 @@ const unreachable = Effect.fail(new TokenStore.TokenStoreError({ operation: "get
 const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, problem: string]> = [
   ["entries end early", puts((entry, life) => [entry, life / 2]), "keeps an entry for its", "instead of \"one\""],
   ["entries end late", puts((entry, life) => [entry, life * 600]), "removes an entry at the end", "even 3 seconds"],
+  ["what remains is in seconds", remains((millis) => millis / 1000), "returns the whole lifetime", "wrong by"],
+  ["what remains stays the same", remains(() => 60_000), "returns less of the lifetime", "wrong by"],
+  [
+    "a read extends an entry",
+    ({ get, put }) => ({
+      get: (key) =>
+        Effect.tap(
+          get(key),
+          (found) => Option.isSome(found) ? put(key, found.value.entry, "1 minute") : Effect.void
+        )
+    }),
+    "does not extend the lifetime",
+    "wrong by"
+  ],
+  [
+    "an entry keeps the lifetime of the one that it replaces",
+    ({ get, put }) => ({
+      put: (key, entry, life) =>
+        Effect.flatMap(get(key), (found) => put(key, entry, Option.getOrUndefined(found)?.remaining ?? life))
+    }),
+    "gives an entry that replaces another its own lifetime",
+    "wrong by"
+  ],
   ["a negative lifetime has no end", endless, "with a negative duration at once", "instead of none"],
   [
     "put replaces nothing",

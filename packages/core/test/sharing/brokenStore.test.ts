@@ -17,18 +17,14 @@ const faults: Readonly<Record<string, readonly [fault: Fault, reason: string]>> 
   fails: [error, "ECONNREFUSED"],
   hangs: [() => Effect.never, "no response in time"],
   "hangs and cannot be interrupted": [() => Effect.uninterruptible(Effect.never), "no response in time"],
-  "tries again until it is too late": [() =>
-    Effect.flatMap(TokenStore.FailedAttempt, (report) => {
-      report("ECONNREFUSED")
-      report("CERT_HAS_EXPIRED")
-      return Effect.never
-    }), "CERT_HAS_EXPIRED"],
   "fails with a defect": [() => Effect.dieMessage("invented defect"), "a defect"],
   "interrupts itself": [() => Effect.interrupt, "an interruption"],
   "throws": [() => {
     throw new Error("invented defect")
   }, "a defect"]
 }
+
+const failedReads = Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")
 
 const operations = ["get", "put", "remove", "lease", "extend", "release"] as const
 
@@ -74,10 +70,106 @@ describe("SharedTokenSource, when the store does not work", () => {
     })
   }
 
+  /** The reasons in the warnings when `get` hangs in a store with this last failure. */
+  const reasonsWith = (lastFailure: TokenStore.Service["lastFailure"]) =>
+    Effect.gen(function*() {
+      const { start, store } = yield* fleet()
+      const hanging = broken(store, (operation) => operation === "get" ? () => Effect.never : undefined)
+      const { get } = yield* start({ store: { ...hanging, lastFailure } })
+      const reasons: Array<unknown> = []
+      const logger = Logger.make(({ annotations }) => {
+        reasons.push(Object.fromEntries(annotations)["reason"])
+      })
+      yield* Effect.provide(timed(get()), Logger.replace(Logger.defaultLogger, logger))
+      return reasons
+    })
+
+  test("warns with the last failure of a store that tries again until it is too late", function*() {
+    deepStrictEqual(yield* reasonsWith(Effect.succeedSome("CERT_HAS_EXPIRED")), ["CERT_HAS_EXPIRED"])
+  })
+
+  test.each<[what: string, lastFailure: TokenStore.Service["lastFailure"]]>([
+    ["has no failed attempt", Effect.succeedNone],
+    ["does not try again", undefined]
+  ])("warns that there was no response from a store that %s", function*([, lastFailure]) {
+    deepStrictEqual(yield* reasonsWith(lastFailure), ["no response in time"])
+  })
+
+  test("takes an entry without what remains of it for a failure", function*() {
+    const { requests, start, store } = yield* fleet()
+    yield* (yield* start()).get()
+    // A store that is written in JavaScript.
+    const get = (key: string) => Effect.map(store.get(key), Option.map(({ entry }) => entry as never))
+    const { count } = yield* Metric.value(failedReads)
+    deepStrictEqual((yield* timed((yield* start({ store: { ...store, get } })).get()))[0], "token-2")
+    deepStrictEqual([yield* requests, (yield* Metric.value(failedReads)).count - count], [2, 1])
+  })
+
   test("limits an infinite storeTimeout to 30 s", function*() {
     const { start, store } = yield* fleet()
     const hanging = broken(store, (operation) => operation === "get" ? () => Effect.never : undefined)
     deepStrictEqual(yield* timed((yield* start({ store: hanging, storeTimeout: Infinity })).get()), ["token-1", 30_000])
+  })
+
+  describe("after a token has arrived", () => {
+    /** How often each operation has failed, in all tests. */
+    const failures = Effect.map(
+      Effect.forEach(
+        operations,
+        (operation) => Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", operation))
+      ),
+      (all) => all.map(({ count }) => count)
+    )
+
+    /** A process with a store in which these operations hang, whose endpoint responds after some milliseconds. */
+    const hanging = (takes: number, hang: ReadonlyArray<Operation>) =>
+      Effect.gen(function*() {
+        const { start, store } = yield* fleet({ takes })
+        // So a release that begins after it ends when the caller waits no longer.
+        const slow = {
+          ...store,
+          put: (...entry: Parameters<typeof store.put>) => Effect.delay(store.put(...entry), 10)
+        }
+        const own = broken(slow, (called) => hang.includes(called) ? () => Effect.never : undefined)
+        const lines: Array<unknown> = []
+        const logger = Logger.make(({ annotations, message }) => {
+          lines.push([String(message), Object.fromEntries(annotations)["operation"]])
+        })
+        const { get } = yield* start({ store: own, storeTimeout: "700 millis", lease: "3 seconds" })
+        return { get: Effect.provide(get(), Logger.replace(Logger.defaultLogger, logger)), lines }
+      })
+
+    test.each<[takes: number, hang: ReadonlyArray<Operation>]>([
+      [0, ["put"]],
+      [0, ["release"]],
+      [0, ["put", "release"]],
+      // Afterwards it has to ask whether it still has the lease.
+      [5000, ["extend", "put", "release"]]
+    ])("its caller waits for one storeTimeout: after %s ms, in a store in which %s hang", function*([takes, hang]) {
+      const { get } = yield* hanging(takes, hang)
+      deepStrictEqual(yield* timed(get), ["token-1", takes + 700])
+    })
+
+    test("each operation that fails is counted, and the first one is logged", function*() {
+      const { get, lines } = yield* hanging(0, ["put", "release"])
+      const before = yield* failures
+      yield* timed(get)
+      yield* TestClock.adjust("1 minute")
+      deepStrictEqual(
+        (yield* failures).map((count, index) => count - (before[index] ?? 0)),
+        operations.map((operation) => operation === "put" || operation === "release" ? 1 : 0)
+      )
+      deepStrictEqual(lines, [["The token store failed; tokens are acquired without it", "put"]])
+    })
+
+    test("failures that no caller waits for belong to the outage", function*() {
+      const { get, lines } = yield* hanging(0, ["release"])
+      for (let acquisition = 1; acquisition <= 3; acquisition++) {
+        yield* timed(get)
+        yield* TestClock.adjust("2 hours")
+      }
+      deepStrictEqual(lines, [["The token store failed; tokens are acquired without it", "release"]])
+    })
   })
 
   describe("log lines", () => {
@@ -116,10 +208,7 @@ describe("SharedTokenSource, when the store does not work", () => {
 
     const recovery = "INFO The token store works again {}"
 
-    const counted = Effect.map(
-      Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
-      ({ count }) => count
-    )
+    const counted = Effect.map(Metric.value(failedReads), ({ count }) => count)
 
     test("warn once per outage, and every failure is counted", function*() {
       const before = yield* counted

@@ -8,7 +8,7 @@ import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Cause, Effect, Logger, LogLevel, Option, Redacted } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
 import { credentialsOf, fleet, fullToken, type MemberOptions, purpose, timed } from "../support/fleet.js"
-import { hour, valueOf } from "../support/scriptedSource.js"
+import { hour, minute, valueOf } from "../support/scriptedSource.js"
 
 /** A fleet whose store contains a token, and what it contains. `overwrite` replaces that, as an attacker could. */
 const stored = (options: MemberOptions = {}) =>
@@ -195,8 +195,32 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
     Effect.gen(function*() {
       const { puts, start } = yield* fleet()
       yield* slow("encrypt")
-      yield* (yield* start()).get()
+      yield* (yield* start({ lease: "1 minute" })).get()
       deepStrictEqual((yield* puts).map(([, , life]) => life), [hour - 10_000])
+    }).pipe(Effect.scoped, Effect.withClock(virtual.clock)))
+})
+
+describe("SharedTokenSource, frozen while Web Crypto encrypts its token", () => {
+  const virtual = VirtualClock.make()
+
+  it.live("does not overwrite the newer token of the process that got the lease", () =>
+    Effect.gen(function*() {
+      const { requests, start } = yield* fleet()
+      const [frozen, other] = [yield* start(), yield* start()]
+      const real: (...args: Array<never>) => Promise<unknown> = crypto.subtle.encrypt.bind(crypto.subtle)
+      let isFirst = true
+      yield* replaceCrypto({
+        subtle: subtleWith("encrypt", async (...args: Array<never>) => {
+          if (isFirst) {
+            isFirst = false
+            virtual.freeze(10 * minute)
+            await Effect.runPromise(Effect.withClock(other.get(), virtual.clock))
+          }
+          return real(...args)
+        })
+      })
+      assert.strictEqual(valueOf(yield* frozen.get()), "token-1")
+      deepStrictEqual([valueOf(yield* other.get()), yield* requests], ["token-2", 2])
     }).pipe(Effect.scoped, Effect.withClock(virtual.clock)))
 })
 

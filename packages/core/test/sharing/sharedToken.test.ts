@@ -361,7 +361,7 @@ describe("SharedTokenSource", () => {
           const { acquiredAt, expiresAt } = yield* (yield* start(options)).get()
           return (expiresAt.epochMillis - acquiredAt.epochMillis) / minute
         })
-      const request = TokenRequest.make(TokenRequest.specification)
+      const request = TokenRequest.make({ ...TokenRequest.specification, maxLifetime: "24 hours" })
       deepStrictEqual(
         [
           yield* lifeOf({ request }),

@@ -1,53 +1,96 @@
 /** The script of faults. Tests append steps, and requests consume them. */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import type { Fault, Headers, Script } from "../FaultModel.js"
+import type { EmulatorError } from "../EmulatorError.js"
+import type { Fault, Script } from "../FaultModel.js"
 import type { Kind } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
-import { areHeaders, isWhole, type Settings } from "./settings.js"
+import * as rules from "./rules.js"
+import type { Settings } from "./settings.js"
 
 export type FaultQueue = ReturnType<typeof make>
 
-const headersOf = (fault: Fault): Headers => {
-  if (fault._tag === "Redirect" && typeof fault.to === "object") return { Location: fault.to.location ?? "" }
-  return "headers" in fault ? fault.headers : {}
+const wholeTimes: rules.Rule = (value) =>
+  value === Infinity ? undefined : rules.wholeNumber(1, Infinity, "must be a whole number from 1, or Infinity")(value)
+
+const onRequest = { on: rules.oneOf("token", "api"), times: wholeTimes, scenario: rules.optional(rules.text) }
+
+const onConnection = { ...onRequest, on: rules.oneOf("connection") }
+
+const isBytes = (value: unknown) => value instanceof Uint8Array
+
+const bytes: rules.Rule = (value) => isBytes(value) ? undefined : "must be a text or bytes"
+
+const body: rules.Rule = (value) =>
+  isBytes(value) ? undefined : "must be a text, bytes or a bomb of 1 to 1024 megabytes"
+
+const fields: rules.Rule = (value) => rules.record(value) ?? rules.json(value)
+
+const ending = rules.oneOf("Close", "Reset", "Silence")
+
+const length: rules.Rule = (value) =>
+  Predicate.isNumber(value) && value >= 0 ? undefined : "must be a number from 0, or Infinity"
+
+const redirectTargets = rules.oneOf("elsewhere", "itself", "loop")
+
+const redirectTarget: rules.Rule = (value) =>
+  Predicate.isReadonlyRecord(value) ? rules.optional(rules.headerValue)(value["location"]) : redirectTargets(value)
+
+/** Rules for the fields of each step. */
+const stepRules: { readonly [Tag in Fault["_tag"]]: rules.Rules<Omit<Extract<Fault, { _tag: Tag }>, "_tag">> } = {
+  Answer: { ...onRequest, delay: rules.duration, status: rules.status, headers: rules.headers, body },
+  Delay: { ...onRequest, delay: rules.duration },
+  Hang: onRequest,
+  Amend: { ...onRequest, fields, headers: rules.headers },
+  Gzip: onRequest,
+  Continue: onRequest,
+  Revoke: onRequest,
+  Echo: { ...onRequest, status: rules.status },
+  RetryDate: { ...onRequest, status: rules.status, wait: rules.duration },
+  Drip: { ...onRequest, status: rules.status, every: rules.positiveDuration },
+  Flood: { ...onRequest, status: rules.status, bytes: length },
+  Redirect: { ...onRequest, status: rules.wholeNumber(300, 399), to: redirectTarget },
+  Raw: { ...onRequest, bytes, ending },
+  Stale: onRequest,
+  Connection: { ...onConnection, bytes, ending },
+  Tls: { ...onConnection, flaw: rules.oneOf("SelfSigned", "Expired", "WrongHost", "Tls1.1") }
 }
 
-/** Returns why a step cannot be performed. */
-const problemOf = (fault: Fault): string | undefined => {
-  const { _tag: tag, times } = fault
-  const [lowest, highest] = tag === "Redirect" ? [300, 399] : [200, 999]
-  if (times !== Infinity && !isWhole(times, 1, Infinity)) {
-    return "The `times` of a fault must be a whole number from 1, or Infinity."
-  }
-  if (tag === "Drip" && !(Duration.toMillis(fault.every) > 0)) return "The time between bytes must be more than zero."
-  if (tag === "Flood" && !(fault.bytes >= 0)) return "The `bytes` of a flood must be a number from 0, or Infinity."
-  if ("status" in fault && !isWhole(fault.status, lowest, highest)) {
-    return `The \`status\` of this fault must be a whole number from ${lowest} to ${highest}.`
-  }
-  return areHeaders(headersOf(fault)) ? undefined : "The headers of a fault must be ones that HTTP can carry."
-}
+const checkStep = (option: string, step: Fault): Effect.Effect<void, EmulatorError> =>
+  Effect.gen(function*() {
+    yield* rules.check(option, step, rules.record)
+    const { _tag } = step
+    if (!Object.hasOwn(stepRules, _tag)) return yield* rules.unusable(option, "must come from a function of Fault")
+    yield* rules.checkRecord(option, step, stepRules[_tag])
+  })
+
+/** The steps of a script, which are named if it is a scenario. */
+const stepsOf = (given: Script | Scenario.Name) =>
+  Effect.gen(function*() {
+    if (typeof given !== "string") return { steps: [given].flat(), needsTls: false }
+    if (!Object.hasOwn(Scenario.all, given)) {
+      return yield* rules.unusable("scenario", "must be a name that the emulator's --list prints")
+    }
+    const { script, tls } = Scenario.all[given]
+    return { steps: [script].flat().map((step): Fault => ({ ...step, scenario: given })), needsTls: tls }
+  })
 
 export const make = (settings: Settings) => {
   const queue: Array<Fault> = []
   return {
-    /** Fails with the sentence that says why a step cannot be performed. */
-    append: (given: Script | Scenario.Name, times?: number) =>
+    /** If a step cannot be performed, fails and appends none. */
+    append: (given: Script | Scenario.Name, times?: number): Effect.Effect<void, EmulatorError> =>
       Effect.gen(function*() {
-        const isName = typeof given === "string"
-        if (isName && !Object.hasOwn(Scenario.all, given)) {
-          return yield* Effect.fail("The scenario must be a name that the emulator's --list prints.")
+        const { needsTls, steps } = yield* stepsOf(given)
+        yield* Effect.forEach(steps, (step, index) => checkStep(`script[${index}]`, step))
+        yield* rules.check("times", times, rules.optional(wholeTimes))
+        if (!settings.tls && (needsTls || steps.some(({ _tag }) => _tag === "Tls"))) {
+          return yield* rules.unusable(
+            "tls",
+            "is missing, this fault needs it: start the emulator with `tls: true` or --tls"
+          )
         }
-        const named = isName ? { scenario: given } : {}
-        const { script, tls } = isName ? Scenario.all[given] : { script: given, tls: false }
-        const steps = [script].flat().map((step): Fault => ({ ...step, ...named, times: times ?? step.times }))
-        if (!settings.tls && (tls || steps.some(({ _tag }) => _tag === "Tls"))) {
-          return yield* Effect.fail("This fault needs TLS: start the emulator with `tls: true` or --tls.")
-        }
-        const problem = steps.map(problemOf).find(Predicate.isNotUndefined)
-        if (problem !== undefined) return yield* Effect.fail(problem)
-        queue.push(...steps)
+        queue.push(...steps.map((step): Fault => ({ ...step, times: times ?? step.times })))
       }),
     /**
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.

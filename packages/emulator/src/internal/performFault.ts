@@ -9,7 +9,7 @@ import { pipeline } from "node:stream/promises"
 import { gzipSync } from "node:zlib"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fault from "../Fault.js"
 import type { Body, Exchange, Response } from "./request.js"
@@ -68,9 +68,14 @@ const changed = ({ regular, request }: FaultContext, added: Fault.Headers, chang
       : response
   })
 
-/** RFC 9110 section 5.6.7. */
-const httpDateIn = (wait: Duration.Duration) =>
-  Effect.map(DateTime.now, (now) => DateTime.toDateUtc(DateTime.addDuration(now, wait)).toUTCString())
+/** RFC 9110 section 5.6.7. A date cannot be much later than the longest wait. */
+const httpDateIn = (wait: Duration.DurationInput) =>
+  Effect.map(
+    DateTime.now,
+    (now) =>
+      DateTime.toDateUtc(DateTime.addDuration(now, Duration.min(Duration.decode(wait), Duration.days(365))))
+        .toUTCString()
+  )
 
 const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: FaultContext): Fault.Headers => {
   const ours = { elsewhere: `${secondOrigin}${request.url}`, itself: `${settings.basePath}/moved`, loop: request.url }
@@ -91,7 +96,7 @@ const writeHead = (outgoing: ServerResponse, status: number) =>
   Effect.sync(() => outgoing.writeHead(status, { "Content-Type": "application/json" }).flushHeaders())
 
 /** Writes one space at a time, which JSON allows, until the client disconnects. */
-const drip = (outgoing: ServerResponse, status: number, every: Duration.Duration) =>
+const drip = (outgoing: ServerResponse, status: number, every: Duration.DurationInput) =>
   Effect.zipRight(
     writeHead(outgoing, status),
     Effect.forever(Effect.delay(Effect.sync(() => outgoing.write(" ")), every))

@@ -25,8 +25,9 @@ export const notHttp = "220 mail.example.invalid ESMTP ready\r\n"
 /** The header of a TLS record and the first bytes of the ServerHello that it announces. */
 export const halfServerHello = Uint8Array.of(0x16, 0x03, 0x03, 0x00, 0x7a, 0x02, 0x00, 0x00, 0x76, 0x03)
 
-/** A gzip stream may repeat a member, so this compresses one megabyte only once. */
-export const bomb = (megabytes: number): Uint8Array => {
+/** A gzip stream may repeat a member, so this compresses one megabyte only once. `fail` refuses any other number. */
+export const bomb = (megabytes: number): Uint8Array | undefined => {
+  if (!Number.isInteger(megabytes) || megabytes < 1 || megabytes > 1024) return undefined
   const megabyte = gzipSync(Buffer.alloc(1024 * 1024))
   return Buffer.concat(Array.from({ length: megabytes }, () => megabyte))
 }

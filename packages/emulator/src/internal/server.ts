@@ -15,7 +15,8 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { steeringPath } from "../EmulatorOptions.js"
 import type { Ending } from "../FaultModel.js"
-import { type Settings, unusable } from "./settings.js"
+import { unusable } from "./rules.js"
+import type { Settings } from "./settings.js"
 
 type App = Effect.Effect<HttpServerResponse, never, HttpServerRequest>
 

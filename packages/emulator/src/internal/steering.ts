@@ -83,6 +83,7 @@ const actions = {
   fail: ({ faults }, { argument = "", times }) =>
     // `append` refuses other names.
     faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)).pipe(
+      Effect.mapError(({ message }) => message),
       Effect.zipRight(faults.pending),
       Effect.map((all) => `Next faults: ${all.map(nameOf).join(", ") || "none"}.`)
     ),

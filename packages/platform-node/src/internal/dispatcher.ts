@@ -1,8 +1,9 @@
 import type * as Net from "node:net"
 import * as Undici from "@effect/platform-node/Undici"
-import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { check, checkRecord } from "./options.js"
 import * as proxy from "./proxy.js"
 import * as tls from "./tls.js"
 
@@ -16,11 +17,14 @@ export const make = (
   options: Options
 ): Effect.Effect<Undici.Dispatcher, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
-    yield* checkConnections(options)
+    yield* checkRecord("http", options)
+    const { connections, proxy: choice = "env" } = options
+    const isUsable = connections === undefined || (Number.isSafeInteger(connections) && connections >= 1)
+    yield* check("http.connections", isUsable, "must be a whole number from 1")
     const { forProxies, forServers } = yield* tls.make(options)
     const sockets = yield* Effect.acquireRelease(Effect.sync(() => new Set<Net.Socket>()), destroyAll)
-    return yield* proxy.dispatcher(options.proxy ?? "env", {
-      connections: options.connections ?? null,
+    return yield* proxy.dispatcher(choice, {
+      connections: connections ?? null,
       ...http1,
       connect: tracked(Undici.buildConnector({ ...forServers, ...http1 }), sockets),
       // Without a tunnel, which is the default of undici 8, a proxy could read requests to http URLs.
@@ -34,11 +38,6 @@ export const make = (
 
 /** HTTP/2 is the default of undici 8. A handshake that hangs would then delay later requests. */
 const http1 = { allowH2: false }
-
-const checkConnections = ({ connections }: Options): Effect.Effect<void, ConfigurationError> =>
-  connections === undefined || (Number.isSafeInteger(connections) && connections >= 1)
-    ? Effect.void
-    : Effect.fail(new ConfigurationError({ option: "connections", reason: "must be a whole number from 1" }))
 
 /**
  * Records open sockets. A destroyed dispatcher forgets those that are still connecting, which then keep the process

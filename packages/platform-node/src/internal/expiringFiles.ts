@@ -1,5 +1,6 @@
-/** Files in one folder, each with a value that is valid for some time by the wall clock. */
+/** Files in one folder, each with a value that is valid for some time. */
 import { createHash, randomUUID } from "node:crypto"
+import { uptime as systemUptime } from "node:os"
 import type { PlatformError } from "@effect/platform/Error"
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Clock from "effect/Clock"
@@ -28,29 +29,55 @@ export const nameOf = (key: string, kind: "entry" | "lease"): string =>
 const isOurs = (name: string): boolean => /^([0-9a-f]{32}\.(entry|lease)|[0-9a-f-]{36}\.part)$/.test(name)
 
 /** Valid from `from` until `until`, in milliseconds of the wall clock. */
-const Stored = Schema.parseJson(Schema.Struct({ value: Schema.String, from: Schema.Number, until: Schema.Number }))
+const Stored = Schema.parseJson(Schema.Struct({
+  value: Schema.String,
+  from: Schema.Number,
+  until: Schema.Number,
+  /** How long the machine had run at `from`. Older versions did not write it. */
+  uptime: Schema.optionalWith(Schema.Number, { as: "Option" })
+}))
 const encode = Schema.encodeSync(Stored)
 const decode = Schema.decodeOption(Stored)
 
-/** A file that begins later than this many milliseconds from now is not valid: the wall clock was set back. */
+/** Both clocks of the machine, in milliseconds. Nobody can set back its uptime, which is not known everywhere. */
+const machineTime = Effect.map(Clock.currentTimeMillis, (now) => ({
+  now,
+  uptime: Option.map(Option.liftThrowable(systemUptime)(), (seconds) => seconds * 1000)
+}))
+
+/**
+ * A file that begins later than this many milliseconds from now is not valid: the wall clock was set back. Some systems
+ * count the uptime in whole seconds.
+ */
 const clockTolerance = 1000
 
 /** No process needs more milliseconds than this to write or remove a file. */
 const leftoverMillis = 60_000
 
-/**
- * Returns `undefined` if there is no such file. Its value is `undefined` if it is not valid now, was cut off, or is not
- * the store's. `remaining` is in milliseconds.
- */
-export const read = (
-  folder: Folder,
-  name: string
-): Effect.Effect<{ readonly value?: string; readonly remaining?: number } | undefined, PlatformError> =>
-  Effect.zipWith(unless("NotFound", readFile(folder, folder.at(name))), Clock.currentTimeMillis, (text, now) => {
+/** What a file has now. */
+export interface Found {
+  /** `undefined` if it is not valid now, was cut off, or is not the store's. */
+  readonly value: string | undefined
+  /** The milliseconds for which it remains valid. */
+  readonly remaining: number
+}
+
+const invalid: Found = { value: undefined, remaining: 0 }
+
+/** Returns `undefined` if there is no such file. */
+export const read = (folder: Folder, name: string): Effect.Effect<Found | undefined, PlatformError> =>
+  Effect.zipWith(unless("NotFound", readFile(folder, folder.at(name))), machineTime, (text, time) => {
     if (text === undefined) return undefined
-    const stored = Option.getOrUndefined(decode(text))
-    const isValid = stored !== undefined && stored.from - clockTolerance <= now && now < stored.until
-    return isValid ? { value: stored.value, remaining: stored.until - Math.max(now, stored.from) } : {}
+    return Option.match(decode(text), {
+      onNone: () => invalid,
+      onSome: ({ from, until, uptime, value }) => {
+        // After a restart of the machine, this is less than the time that has passed, and the wall clock counts.
+        const running = Option.zipWith(time.uptime, uptime, (now, then) => now - then - clockTolerance)
+        const elapsed = Math.max(time.now - from, Option.getOrElse(running, () => 0), 0)
+        const remaining = until - from - elapsed
+        return time.now < from - clockTolerance || remaining <= 0 ? invalid : { value, remaining }
+      }
+    })
   })
 
 /**
@@ -86,10 +113,10 @@ const write = <A>(
 ): Effect.Effect<A, PlatformError> =>
   Effect.gen(function*() {
     const part = at(newPart())
-    const from = yield* Clock.currentTimeMillis
+    const { now: from, uptime } = yield* machineTime
     const until = Math.min(from + Duration.toMillis(life), Number.MAX_SAFE_INTEGER)
     return yield* Effect.zipRight(
-      fs.writeFileString(part, encode({ value, from, until }), { mode: 0o600 }),
+      fs.writeFileString(part, encode({ value, from, until, uptime }), { mode: 0o600 }),
       place(part)
     ).pipe(Effect.ensuring(Effect.ignore(fs.remove(part))))
   }).pipe(Effect.uninterruptible)

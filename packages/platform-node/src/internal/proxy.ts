@@ -1,8 +1,9 @@
 import * as Undici from "@effect/platform-node/Undici"
-import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { unusable } from "./options.js"
 
 export type Choice = URL | "env" | "none"
 
@@ -29,7 +30,7 @@ export const dispatcher = (
       })
     default:
       return Effect.flatMap(
-        usable("proxy", proxy),
+        usable("http.proxy", proxy),
         ({ href }) => beyondLoopback(direct, scoped(() => new Undici.ProxyAgent({ ...options, uri: href })))
       )
   }
@@ -73,9 +74,6 @@ const usable = (option: string, value: string | URL): Effect.Effect<URL, Configu
   }).pipe(
     Effect.filterOrFail(({ protocol }) => protocol === "http:" || protocol === "https:"),
     Effect.mapError(() =>
-      new ConfigurationError({
-        option,
-        reason: "must be an http:// or https:// URL, a user name and password in it percent-encoded"
-      })
+      unusable(option, "must be an http:// or https:// URL, a user name and password in it percent-encoded")
     )
   )

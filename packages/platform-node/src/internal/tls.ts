@@ -1,10 +1,11 @@
 import * as Crypto from "node:crypto"
 import * as Fs from "node:fs"
 import Tls from "node:tls"
-import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { unusable } from "./options.js"
 
 type Pem = string | Uint8Array
 
@@ -43,7 +44,7 @@ export const make = ({ ca, cert, key }: Options): Effect.Effect<TlsSettings, Con
 const withContext = (options: Tls.SecureContextOptions): Effect.Effect<TlsOptions, ConfigurationError> =>
   Effect.map(
     // Node has accepted the certificate and the key separately.
-    attempt("key", "is not the private key of cert", () => Tls.createSecureContext(options)),
+    attempt("http.key", "is not the private key of cert", () => Tls.createSecureContext(options)),
     (secureContext) => ({ rejectUnauthorized: true, secureContext })
   )
 
@@ -65,12 +66,13 @@ const extraCertificates = Effect.option(
 const certificates = (ca: NonNullable<Options["ca"]>): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {
   const reason = "must contain certificates in PEM"
   return Effect.forEach(
-    typeof ca === "string" || ca instanceof Uint8Array ? [ca] : ca,
+    [ca].flat(),
     (source) =>
       Effect.gen(function*() {
-        const found = textOf(source).match(/-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----/g)
-        if (found === null) return yield* new ConfigurationError({ option: "ca", reason })
-        yield* attempt("ca", reason, () => found.map((text) => new Crypto.X509Certificate(text)))
+        const text = yield* attempt("http.ca", reason, () => textOf(source))
+        const found = text.match(/-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----/g)
+        if (found === null) return yield* unusable("http.ca", reason)
+        yield* attempt("http.ca", reason, () => found.map((text) => new Crypto.X509Certificate(text)))
         return found.join("\n")
       })
   )
@@ -82,20 +84,27 @@ const clientCertificate = (
 ): Effect.Effect<Pick<Tls.SecureContextOptions, "cert" | "key">, ConfigurationError> =>
   Effect.gen(function*() {
     if (cert === undefined && key === undefined) return {}
-    if (cert === undefined) return yield* new ConfigurationError({ option: "cert", reason: "is missing, key needs it" })
-    if (key === undefined) return yield* new ConfigurationError({ option: "key", reason: "is missing, cert needs it" })
-    const parts = { cert: textOf(cert), key: Redacted.value(key) }
-    yield* attempt("cert", "must be a certificate in PEM", () => Tls.createSecureContext({ cert: parts.cert }))
+    if (cert === undefined) return yield* unusable("http.cert", "is missing, key needs it")
+    if (key === undefined) return yield* unusable("http.key", "is missing, cert needs it")
+    if (!Redacted.isRedacted(key)) return yield* unusable("http.key", "must be wrapped with Redacted.make")
+    const certificate = yield* attempt("http.cert", "must be a certificate in PEM", () => {
+      const text = textOf(cert)
+      // TLS ignores an empty certificate or key.
+      Tls.createSecureContext({ cert: text === "" ? "none" : text })
+      return text
+    })
+    const privateKey = Redacted.value(key)
     yield* attempt(
-      "key",
+      "http.key",
       "must be a private key in PEM, without a passphrase",
-      () => Tls.createSecureContext({ key: parts.key })
+      () => Crypto.createPrivateKey(privateKey)
     )
-    return parts
+    return { cert: certificate, key: privateKey }
   })
 
 /** Drops Node's own error, which may contain the value. */
 const attempt = <A>(option: string, reason: string, evaluate: () => A): Effect.Effect<A, ConfigurationError> =>
-  Effect.mapError(Effect.try(evaluate), () => new ConfigurationError({ option, reason }))
+  Effect.mapError(Effect.try(evaluate), () => unusable(option, reason))
 
+/** Throws for other types. */
 const textOf = (source: Pem): string => typeof source === "string" ? source : new TextDecoder().decode(source)

@@ -1,13 +1,12 @@
 import { ClientClosedError, ClientOfflineError } from "@redis/client"
-import type { ConfigurationError } from "@store-api/core/AccessTokenError"
-import { FailedAttempt } from "@store-api/core/TokenStore"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as MutableRef from "effect/MutableRef"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
 import { reasonOf } from "./reason.js"
 import * as servers from "./servers.js"
 
@@ -46,7 +45,7 @@ export type Run = <A>(command: (client: servers.Client) => Promise<A>) => Effect
  *
  * When another server may take over, this module replaces the client after each fault, and tries the command again.
  */
-export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationError, Scope.Scope> =>
+export const make = (url: Redacted.Redacted) =>
   Effect.gen(function*() {
     const { canFailOver, newClient } = yield* servers.fromUrl(Redacted.value(url))
     const connection: Connection = {
@@ -64,27 +63,33 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
       })
     )
     yield* Effect.flatMap(connect(connection), awaitFirst)
+    const { lastFailure, noteFailure, retry } = makeRetries()
     // The first attempt may replace the client, and the time limit may end before the new one has an error.
-    const known = Effect.suspend(() => report(MutableRef.get(connection.whyOffline)))
-    return (command) =>
+    const noteKnown = Effect.suspend(() => noteFailure(MutableRef.get(connection.whyOffline)))
+    const run: Run = (command) =>
       canFailOver
-        ? Effect.zipRight(known, retrying(attemptOnOne(connection, command)))
+        ? Effect.zipRight(noteKnown, retry(attemptOnOne(connection, command)))
         : attempt(connection, command)
+    return { run, lastFailure }
   })
 
-/** Repeats a command until another server has taken over. No operation of a store takes longer than 30 seconds. */
-export const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
-  attempt.pipe(
-    Effect.tapError(report),
-    Effect.retry({
-      while: (reason) => !final.has(reason),
-      schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
-    })
-  )
-
-/** Until the client has an error, an earlier attempt knows more. */
-const report = (reason: string) =>
-  reason === noConnection ? Effect.void : Effect.map(FailedAttempt, (report) => report(reason))
+/** Repeats commands until another server has taken over, and remembers why the last attempt failed. */
+export const makeRetries = () => {
+  const last = Ref.unsafeMake(Option.none<string>())
+  // Until the client has an error, an earlier attempt knows more.
+  const noteFailure = (reason: string) => reason === noConnection ? Effect.void : Ref.set(last, Option.some(reason))
+  /** No operation of a store takes longer than 30 seconds. */
+  const retry = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
+    attempt.pipe(
+      Effect.tapError(noteFailure),
+      Effect.retry({
+        while: (reason) => !final.has(reason),
+        schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
+      }),
+      Effect.zipLeft(Ref.set(last, Option.none()))
+    )
+  return { lastFailure: Ref.get(last), noteFailure, retry }
+}
 
 interface Connection {
   readonly newClient: servers.Servers["newClient"]

@@ -159,7 +159,7 @@ export const headerValue = (
   const create = (accessToken: string) => {
     if (!isSendable(accessToken)) return unsendable("access_token")
     const text = Option.getOrUndefined(formatted(accessToken))
-    return isSendable(text) ? Exit.succeed(text) : unsendable("header.format")
+    return isSendable(text) ? Exit.succeed(text) : unsendable("client.header.format")
   }
   return (token) => {
     const value = values.get(token) ?? create(Redacted.value(token.value))

@@ -5,7 +5,7 @@ import { type ConfigurationError, UntrustedOriginError } from "../../AccessToken
 import { baseUrl } from "../baseUrl.js"
 import * as httpErrors from "../httpErrors.js"
 import * as manualRedirect from "../manualRedirect.js"
-import { unusable } from "../options.js"
+import { checkKinds, composed, unusable } from "../options.js"
 
 /** The origins that may receive the token. */
 export interface TrustedOrigins {
@@ -20,10 +20,11 @@ export const make = (options: {
   readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
 }): Effect.Effect<TrustedOrigins, ConfigurationError> =>
   Effect.gen(function*() {
-    const { allowInsecure } = options
-    const api = yield* baseUrl("apiUrl", options.apiUrl, allowInsecure)
+    const { allowInsecure, apiUrl, trustedOrigins = [] } = options
+    yield* checkKinds(composed, options, { allowInsecure: "boolean" })
+    const api = yield* baseUrl("apiUrl", apiUrl, allowInsecure)
     const others = yield* Effect.forEach(
-      options.trustedOrigins ?? [],
+      trustedOrigins,
       (origin) => baseUrl("client.trustedOrigins", origin, allowInsecure)
     )
     if (others.some(({ pathname }) => pathname !== "/")) {

@@ -21,6 +21,7 @@ import * as manualRedirect from "../manualRedirect.js"
 import { monotonicMillis } from "../monotonicMillis.js"
 import { type Attempt, fromHttpClientError, refusal } from "./failure.js"
 import * as retryAfter from "./retryAfter.js"
+import { queryOf } from "./sentRequest.js"
 
 export interface Endpoint {
   readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
@@ -35,13 +36,16 @@ export interface Endpoint {
 /** All headers, because the span of the HTTP client records them, and a response header may repeat a secret. */
 const everyName = [/./]
 
-/** The given client for token requests. Fails with `Redirect`, records no header, and returns any other response. */
+/**
+ * The given client for token requests. Fails with `Redirect`, and returns any other response. Its span records no
+ * header. There is none for a request with a query, which it would record too.
+ */
 export const clientOf = (given: HttpClient.HttpClient): Effect.Effect<Endpoint["client"]> =>
   Effect.map(manualRedirect.make, (withoutRedirects) =>
     HttpClient.transform(
       HttpClient.withTracerPropagation(HttpClient.withScope(given), false),
       (response, request) =>
-        withoutRedirects(response).pipe(
+        withoutRedirects(queryOf(request).length > 0 ? Effect.withTracerEnabled(response, false) : response).pipe(
           Effect.locally(Headers.currentRedactedNames, everyName),
           Effect.catchAll(filteredResponse),
           // A client that follows redirects has sent the credentials elsewhere, and responds with another request.
@@ -64,12 +68,13 @@ const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean 
 const failure = (reason: TokenRequestError["reason"]) => new TokenRequestError({ reason, attempts: 1 })
 
 /** `node:http` and undici send no `User-Agent`, and some firewalls refuse requests without one. */
-const completed = (request: HttpClientRequest.HttpClientRequest, url: string): HttpClientRequest.HttpClientRequest =>
-  HttpClientRequest.setHeaders(HttpClientRequest.setUrl(request, url), {
-    "user-agent": "store-api",
-    ...request.headers,
-    accept: "application/json"
-  })
+const completed = (request: HttpClientRequest.HttpClientRequest, url: string): HttpClientRequest.HttpClientRequest => {
+  const [, query = ""] = /^[^?#]*\?([^#]*)/.exec(request.url) ?? []
+  return HttpClientRequest.setUrl(request, url).pipe(
+    HttpClientRequest.appendUrlParams(new URLSearchParams(query)),
+    HttpClientRequest.setHeaders({ "user-agent": "store-api", ...request.headers, accept: "application/json" })
+  )
+}
 
 /** Makes and sends one request, and reads its response. */
 export const exchange = (
@@ -77,13 +82,15 @@ export const exchange = (
   attempt: Omit<Attempt, "request">
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
-    const request = yield* endpoint.request.request(attempt.credentials)
+    const request = completed(yield* endpoint.request.request(attempt.credentials), endpoint.url)
     const before = yield* Clock.currentTimeMillis
     const start = yield* monotonicMillis
-    const response = yield* endpoint.client.execute(completed(request, endpoint.url))
+    const response = yield* endpoint.client.execute(request)
+    // It comes from a proxy, never from the endpoint (RFC 9110 §15.5.8).
+    if (response.status === 407) return yield* failure("Proxy")
     const text = yield* textOf(endpoint, response)
     const now = yield* Clock.currentTimeMillis
-    const refused = refusal({ ...endpoint, ...attempt }, response, text)
+    const refused = refusal({ ...attempt, request }, response, text)
     if (refused !== undefined) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, now))
       return yield* withRetryAt(refused, Option.map(wait, (wait) => DateTime.unsafeMake(now + wait)))

@@ -1,5 +1,6 @@
 /** The errors of a token request: without a response, or for a refusal by its status or its body. */
 import type * as HttpClientError from "@effect/platform/HttpClientError"
+import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -7,10 +8,9 @@ import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenRefusedError, TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
-import type { TokenRequest } from "../../TokenRequest.js"
+import { parseJson } from "./parseJson.js"
 import * as sanitise from "./sanitise.js"
-
-const parseJson = Option.liftThrowable((body: string): unknown => JSON.parse(body))
+import * as sentRequest from "./sentRequest.js"
 
 /** The names of a code and of a text in the errors of common endpoints. */
 const codes = "error ErrorCode errorCode code errorcode type".split(" ")
@@ -51,7 +51,8 @@ const reasonOf = (status: number, code: string, challenge: string | undefined): 
 }
 
 export interface Attempt {
-  readonly request: TokenRequest
+  /** As it was given to the HTTP client. The request of a response also has what the client added. */
+  readonly request: HttpClientRequest.HttpClientRequest
   readonly credentials: ClientCredentials
   /** The token to be replaced. */
   readonly replacing: AccessToken | undefined
@@ -59,11 +60,11 @@ export interface Attempt {
 
 /**
  * The error for a response that is a refusal: by its status, or because it has an error and no token. It is without the
- * credentials and the token.
+ * credentials, the token, and what else the request carried.
  */
 export const refusal = (
-  { credentials, replacing, request: { own } }: Attempt,
-  { headers, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "status">,
+  { credentials, replacing, request }: Attempt,
+  { headers, request: received, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "request" | "status">,
   body: string | undefined
 ): TokenRefusedError | undefined => {
   const json = Option.getOrUndefined(parseJson(body ?? ""))
@@ -73,18 +74,15 @@ export const refusal = (
   const code = textAt(places, codes)
   const reason = reasonOf(status, code, headers["www-authenticate"])
   const { clientId, clientSecret } = credentials
-  const secrets = [
-    clientSecret,
-    ...own?.secrets?.(credentials) ?? [],
-    ...replacing === undefined ? [] : [replacing.value]
-  ]
-  const known = { clientId, secrets: secrets.map(Redacted.value) }
+  const redacted = replacing === undefined ? [clientSecret] : [clientSecret, replacing.value]
+  const carried = [request, received].flatMap((sent) => sentRequest.secretsIn(sent, clientId))
+  const known = { clientId, secrets: [...redacted.map(Redacted.value), ...carried] }
   return new TokenRefusedError({
     reason,
-    status,
-    code: Option.fromNullable(sanitise.code(code, known)),
-    description: Option.fromNullable(sanitise.description(textAt(places, texts), known)),
-    changedByFormDecoding: reason === "InvalidClient" && own?.isAmbiguous?.(credentials) === true
+    httpStatus: status,
+    code: sanitise.code(code, known),
+    description: sanitise.description(textAt(places, texts), known),
+    changedByFormDecoding: reason === "InvalidClient" && sentRequest.isChangedByFormDecoding(request, credentials)
   })
 }
 
@@ -93,21 +91,39 @@ export const refusal = (
  * system.
  */
 export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
-  const causes = chain(error.cause)
-  const codes = causes.map(({ code }) => code).filter(isSystemCode)
   // `boundClient` stopped a redirect to another origin.
-  const isRedirect = error.cause instanceof UntrustedOriginError
-  // By the codes of OpenSSL, or by the message in runtimes without codes.
-  const isCertificateFault = codes.some((code) => certificateCode.test(code)) ||
-    causes.some(({ message }) => Predicate.isString(message) && /certificate/i.test(message))
-  return new TokenRequestError({
-    reason: isRedirect ? "Redirect" : isCertificateFault ? "Certificate" : "Transport",
-    attempts: 1,
-    code: Option.fromNullable(codes[0])
-  })
+  if (error.cause instanceof UntrustedOriginError) return new TokenRequestError({ reason: "Redirect", attempts: 1 })
+  const faults = chain(error.cause)
+  const reason = reasonWithoutResponse(faults)
+  // The code of undici says only that the request was aborted.
+  const code = reason === "Proxy" ? undefined : codesOf(faults)[0]
+  return new TokenRequestError({ reason, attempts: 1, code })
 }
 
+const reasonWithoutResponse = (faults: ReadonlyArray<Fault>): TokenRequestError["reason"] => {
+  if (faults.some(isRefusedByProxy)) return "Proxy"
+  const codes = codesOf(faults)
+  if (codes.some((code) => clientClosedCode.test(code))) return "Closed"
+  // Only runtimes without codes need the message, which may repeat a host name.
+  const isCertificateFault = codes.length > 0
+    ? codes.some((code) => certificateCode.test(code))
+    : faults.some(({ message }) => Predicate.isString(message) && certificateWord.test(message))
+  return isCertificateFault ? "Certificate" : "Transport"
+}
+
+/** Whether a proxy answered 407: by the status in an error of Node, or by the message of undici, which has none. */
+const isRefusedByProxy = ({ message, statusCode }: Fault): boolean =>
+  statusCode === 407 ||
+  (Predicate.isString(message) && /^Proxy .*\(407\)/.test(message))
+
+/** The codes of OpenSSL. */
 const certificateCode = /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
+
+/** The word in a sentence, and not in a host name or a URL. */
+const certificateWord = /(?<![\w./-])certificate(?![\w-]|\.\w)/i
+
+/** The dispatcher of undici is closed. It cannot be opened again. */
+const clientClosedCode = /^UND_ERR_(CLOSED|DESTROYED)$/
 
 interface Fault {
   readonly [property: string]: unknown
@@ -116,5 +132,8 @@ interface Fault {
 /** An error and its causes. `fetch` puts the error of the system into the cause of its own error. */
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
   Predicate.isReadonlyRecord(error) && depth < 5 ? [error, ...chain(error["cause"], depth + 1)] : []
+
+const codesOf = (faults: ReadonlyArray<Fault>): ReadonlyArray<string> =>
+  faults.map(({ code }) => code).filter(isSystemCode)
 
 const isSystemCode = (code: unknown): code is string => Predicate.isString(code) && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)

@@ -4,7 +4,7 @@ import * as Encoding from "effect/Encoding"
 export interface Known {
   /** Searched for if it has at least 8 characters. A shorter one may be a common word. */
   readonly clientId: string
-  /** The client secret, and the token to be replaced. */
+  /** The client secret, the token to be replaced, and what else the request carried. */
   readonly secrets: ReadonlyArray<string>
 }
 
@@ -32,16 +32,40 @@ export const registered: ReadonlySet<string> = new Set(
 const withoutId = (text: string, clientId: string): string =>
   clientId.length < 8 ? text : text.replaceAll(clientId, "<client id>")
 
-/** Searches for each secret as it was sent, percent-encoded, as a server form-decodes it, and in base64. */
+/**
+ * Searches for each secret as it was sent, as a server form-decodes it, and in base64. Each may be escaped once or
+ * twice: percent-encoded, for HTML or for JSON.
+ */
 const containsAny = (text: string, secrets: ReadonlyArray<string>): boolean => {
-  const texts = [text, bare(text), bare(decoded(text))]
+  const texts = unescaped(unescaped([text])).flatMap((text) => [text, bare(text)])
   return secrets.some((secret) =>
-    [secret, bare(secret), bare(decoded(secret)), ...base64(secret).map(bare)]
+    [secret, bare(secret), bare(percentDecoded(secret)), ...base64(secret).map(bare)]
       .some((form) => form !== "" && texts.some((text) => text.includes(form)))
   )
 }
 
-const decoded = (text: string): string =>
+/** The texts, and what they mean if they were escaped. For most texts, that is the same. */
+const unescaped = (texts: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set(texts.flatMap((text) => [text, percentDecoded(text), htmlDecoded(text), jsonDecoded(text)]))
+]
+
+const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'" }
+
+/** In one pass, so that `&amp;lt;` becomes `&lt;`. */
+const htmlDecoded = (text: string): string =>
+  text.replace(/&(#x?[\da-f]+|amp|lt|gt|quot|apos);/gi, (entity, name: string) => {
+    const code = Number(name.slice(1).replace(/^x/i, "0x"))
+    return entities[name.toLowerCase()] ?? (code <= 0x10ffff ? String.fromCodePoint(code) : entity)
+  })
+
+/** Escaped white space becomes a space, because `bare` drops all of it. */
+const jsonDecoded = (text: string): string =>
+  text.replace(/\\(u[\da-f]{4}|.)/gi, (_, code: string) => {
+    if (code.length > 1) return String.fromCharCode(parseInt(code.slice(1), 16))
+    return /[bfnrt]/.test(code) ? " " : code
+  })
+
+export const percentDecoded = (text: string): string =>
   text.replace(
     /(%[\da-f]{2})+/gi,
     (run) => new TextDecoder().decode(Uint8Array.from(run.slice(1).split("%"), (hex) => parseInt(hex, 16)))

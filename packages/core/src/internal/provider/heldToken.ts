@@ -1,7 +1,6 @@
 /** A cached token, and its lifetime by both clocks. */
 import * as DateTime from "effect/DateTime"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenExpiredError } from "../../AccessTokenError.js"
 import { elapsed, type Instant, monotonicStart } from "../instant.js"
@@ -49,7 +48,11 @@ export const hold = (
   if (isOld && last !== undefined && lastEnd !== undefined && !repeatedToken.expiresLater(token, last.token)) {
     since.monotonic = Math.min(start, lastEnd - life)
   }
-  const margins = tokenPolicy.margins(policy, repeated ? repeatedToken.lifeOfRepeated(life - elapsed(since, now)) : life, chance)
+  const margins = tokenPolicy.margins(
+    policy,
+    repeated ? repeatedToken.lifeOfRepeated(life - elapsed(since, now)) : life,
+    chance
+  )
   const freshFor = life - Math.max(margins.refreshAhead, margins.leeway)
   return {
     token,
@@ -97,5 +100,5 @@ export const expiredError = (
     reason: lifetime.expiredReason(token, now.wall) === "ClockMovedBack" ? "ClockMovedBack" : reason,
     expiredAt: token.expiresAt,
     checkedAt: DateTime.unsafeMake(now.wall),
-    retryAt: Option.fromNullable(retryAt)
+    retryAt
   })

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { ConfigurationError } from "../../AccessTokenError.js"
 import * as backoff from "../backoff.js"
 import { leewayOf } from "../lifetime.js"
-import { durationOf } from "../options.js"
+import { checkKinds, durationOf } from "../options.js"
 import { longestAhead } from "../repeatedToken.js"
 
 /** The options of the provider in whole milliseconds, within their limits. */
@@ -28,14 +28,16 @@ export const make = (options: {
   } | undefined
 } = {}): Effect.Effect<TokenPolicy, ConfigurationError> =>
   Effect.gen(function*() {
-    const { cooldown, leeway, refreshAhead } = options
-    const base = yield* durationOf("provider.cooldown.base", cooldown?.base ?? "1 second", cooldownRange)
-    const max = yield* durationOf("provider.cooldown.max", cooldown?.max ?? "60 seconds", cooldownRange)
+    yield* checkKinds("provider", options, { cooldown: "object" })
+    const { cooldown = {}, leeway = "30 seconds", refreshAhead = "5 minutes" } = options
+    const { base = "1 second", max = "60 seconds" } = cooldown
+    const cooldownMax = yield* durationOf("provider.cooldown.max", max, cooldownRange)
+    const cooldownBase = yield* durationOf("provider.cooldown.base", base, cooldownRange)
     return {
-      refreshAhead: yield* durationOf("provider.refreshAhead", refreshAhead ?? "5 minutes"),
-      leeway: yield* durationOf("provider.leeway", leeway ?? "30 seconds"),
-      cooldownBase: Math.min(base, max),
-      cooldownMax: max
+      refreshAhead: yield* durationOf("provider.refreshAhead", refreshAhead),
+      leeway: yield* durationOf("provider.leeway", leeway),
+      cooldownBase: Math.min(cooldownBase, cooldownMax),
+      cooldownMax
     }
   })
 

@@ -273,17 +273,19 @@ const errorOf = (cause: Cause.Cause<AccessTokenError>): AccessTokenError => {
   const code = Cause.isInterruptedOnly(cause) ? "SOURCE_INTERRUPTED" : "SOURCE_DEFECT"
   return Option.getOrElse(
     Cause.failureOption(cause),
-    () => new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
+    () => new TokenRequestError({ reason: "Transport", attempts: 0, code })
   )
 }
 
 /**
- * Whether the endpoint, or an API at its URL, refused the credentials, or limits the rate. Another attempt soon does
- * not help.
+ * Whether the endpoint, an API at its URL, or a proxy refused the credentials, or the endpoint limits the rate. Another
+ * attempt soon does not help, and a proxy may lock the account after a few of them.
  */
-const isRefusal = (error: AccessTokenError): boolean =>
-  error._tag === "TokenRefusedError" &&
-  (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)
+const isRefusal = (error: AccessTokenError): boolean => {
+  if (error._tag === "TokenRequestError") return error.reason === "Proxy"
+  return error._tag === "TokenRefusedError" &&
+    (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.httpStatus === 401)
+}
 
 /** The scope closes. Returns the acquisition in flight. */
 export const close = (state: State): Transition<InFlight | undefined> => [

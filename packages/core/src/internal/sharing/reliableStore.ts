@@ -1,10 +1,10 @@
 import * as Cause from "effect/Cause"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
-import { FailedAttempt, type Service as Store, TokenStoreError } from "../../TokenStore.js"
+import { type Service as Store, type Stored, TokenStoreError } from "../../TokenStore.js"
 import { bounded } from "../bounded.js"
 
 type Operation = TokenStoreError["operation"]
@@ -14,9 +14,13 @@ type Run<A> = () => Effect.Effect<A, TokenStoreError>
 /**
  * Limits the duration of each operation of a store, even of one that cannot be interrupted. An operation that throws or
  * interrupts itself fails with a `TokenStoreError`. Counts every failure, and logs one warning per outage. An outage is
- * over when an `acquisition` succeeds, and no operation has failed during it.
+ * over when an acquisition succeeds, and no operation has failed during it: `noteRecovery` runs one.
  */
-export const make = (store: Store, timeout: Duration.DurationInput, failures: Metric.Metric.Counter<number>) =>
+export const make = (
+  store: Store,
+  timeout: Duration.DurationInput,
+  failures: Metric.Metric.Counter<number>
+) =>
   Effect.map(Ref.make(works), (state) => {
     // Each failure sets a new object. If the object is the same before and after an acquisition, no operation failed.
     const noteFailure = ({ operation, reason }: TokenStoreError) =>
@@ -27,9 +31,13 @@ export const make = (store: Store, timeout: Duration.DurationInput, failures: Me
           Effect.annotateLogs({ operation, reason })
         )
       })
+
     const reliably = <A>(operation: Operation, run: Run<A>) =>
-      Effect.tapError(limited(operation, run, timeout), noteFailure)
-    const acquisition = <A, E, R>(acquisition: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.tapError(limit(store, operation, run, timeout), noteFailure)
+
+    const noteRecovery = <A, E, R>(
+      acquisition: Effect.Effect<A, E, R>
+    ): Effect.Effect<A, E, R> =>
       Effect.gen(function*() {
         const before = yield* Ref.get(state)
         const result = yield* acquisition
@@ -39,14 +47,24 @@ export const make = (store: Store, timeout: Duration.DurationInput, failures: Me
         }
         return result
       })
-    return { store: withEach(store, reliably), acquisition }
+
+    return { store: withEach(store, reliably), noteRecovery }
   })
 
 const works = { isOut: false }
 
+/** Fails if a store that is written in JavaScript returns something else. */
+const readRemaining = ({ entry, remaining }: Stored): Stored => ({
+  entry,
+  remaining: Duration.toMillis(remaining)
+})
+
 /** Passes each operation of a store, and of its leases, through a function. */
-const withEach = (store: Store, through: <A>(operation: Operation, run: Run<A>) => ReturnType<Run<A>>): Store => ({
-  get: (key) => through("get", () => store.get(key)),
+const withEach = (
+  store: Store,
+  through: <A>(operation: Operation, run: Run<A>) => ReturnType<Run<A>>
+): Store => ({
+  get: (key) => through("get", () => Effect.map(store.get(key), Option.map(readRemaining))),
   put: (key, entry, life) => through("put", () => store.put(key, entry, life)),
   remove: (key, entry) => through("remove", () => store.remove(key, entry)),
   lease: (key, duration) =>
@@ -60,21 +78,25 @@ const withEach = (store: Store, through: <A>(operation: Operation, run: Run<A>) 
     )
 })
 
-const limited = <A>(operation: Operation, run: Run<A>, timeout: Duration.DurationInput): ReturnType<Run<A>> =>
-  Effect.suspend(() => {
-    let lastReason = "no response in time"
-    const fail = (reason: string) => Effect.fail(new TokenStoreError({ operation, reason }))
-    return Effect.suspend(run).pipe(
-      Effect.provideService(FailedAttempt, (reason) => {
-        lastReason = reason
-      }),
-      bounded(timeout, Effect.suspend(() => fail(lastReason))),
-      // An interruption of the caller does not get here, so any other cause is a fault of the store.
-      Effect.catchAllCause((cause) =>
-        Option.match(Cause.failureOption(cause), {
-          onNone: () => fail(Cause.isInterruptedOnly(cause) ? "an interruption" : "a defect"),
-          onSome: Effect.fail
-        })
-      )
+const limit = <A>(
+  { lastFailure = Effect.succeedNone }: Store,
+  operation: Operation,
+  run: Run<A>,
+  timeout: Duration.DurationInput
+): ReturnType<Run<A>> => {
+  const fail = (reason: string) => Effect.fail(new TokenStoreError({ operation, reason }))
+  const onTimeout = Effect.flatMap(
+    lastFailure,
+    (reason) => fail(Option.getOrElse(reason, () => "no response in time"))
+  )
+  return Effect.suspend(run).pipe(
+    bounded(timeout, onTimeout),
+    // An interruption of the caller does not get here, so any other cause is a fault of the store.
+    Effect.catchAllCause((cause) =>
+      Option.match(Cause.failureOption(cause), {
+        onNone: () => fail(Cause.isInterruptedOnly(cause) ? "an interruption" : "a defect"),
+        onSome: Effect.fail
+      })
     )
-  })
+  )
+}

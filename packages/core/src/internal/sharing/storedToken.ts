@@ -7,7 +7,7 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Acquisition } from "../../TokenSource.js"
-import type { Service as Store } from "../../TokenStore.js"
+import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
 import * as instant from "../instant.js"
 import { leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
@@ -25,8 +25,8 @@ export interface Wanted {
 
 /**
  * The entry that this process read or stored last, its token, and its end by the monotonic clock of this process.
- * Reading it again never makes the end later, even if the store's clock was set back. The text of an entry is unique per
- * `put`.
+ * Reading it again never makes the end later, even if the store's clock was set back. The text of an entry is unique
+ * per `put`.
  */
 export interface KnownEnd {
   readonly entry: string
@@ -49,28 +49,79 @@ interface Found extends Timed {
   readonly took: number
 }
 
-export interface StoredToken {
-  /** Returns the token in the store if it is usable. Removes it if it was rejected. */
-  readonly find: ReturnType<typeof findToken>
-  /** Stores a token of an acquisition that has started then. A failure or a defect does not fail the acquisition. */
-  readonly publish: (acquired: Timed, startedAt: instant.Instant) => Effect.Effect<void>
-  /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
-  readonly short: Effect.Effect<Timed | undefined>
-}
+export type StoredToken = Effect.Effect.Success<ReturnType<typeof make>>
 
 export const make = (
   store: Store,
-  sealing: Sealing,
+  { key, open, seal }: Sealing,
   wanted: Wanted,
   knownEnd: Ref.Ref<KnownEnd | undefined>
-): Effect.Effect<StoredToken> =>
-  Effect.map(Ref.make<Found | undefined>(undefined), (short) => ({
-    find: findToken(store, sealing, wanted, knownEnd, short),
-    publish: (acquired, startedAt) =>
-      Effect.asVoid(Effect.exit(storeToken(store, sealing, wanted, knownEnd, acquired, startedAt))),
-    short: Effect.zipWith(Ref.get(short), instant.now, (found, now) => {
-      const isValid = found !== undefined && instant.elapsed(found.at, now) < found.left
-      return isValid ? found : undefined
+) =>
+  Effect.map(Ref.make<Found | undefined>(undefined), (lastShort) => ({
+    /** Returns the token in the store if it is usable. Removes it if it was rejected. */
+    find: Effect.gen(function*() {
+      const before = yield* instant.now
+      const stored = Option.getOrUndefined(yield* store.get(key))
+      if (stored === undefined) return undefined
+      const text = yield* open(stored.entry)
+      const at = yield* instant.now
+      const took = instant.elapsed(before, at)
+      const fields = Option.getOrUndefined(decodeStored(text))
+      if (fields === undefined) return undefined
+      const end = yield* limitEnd(knownEnd, {
+        entry: stored.entry,
+        value: fields.value,
+        end: at.monotonic + Duration.toMillis(stored.remaining) - took
+      })
+      const found = foundOf(fields, wanted.maxLife, { remaining: end - at.monotonic, at, took })
+      if (found === undefined) return undefined
+      if (isRejected(found.token, wanted)) {
+        yield* store.remove(key, stored.entry)
+        return undefined
+      }
+      if (!isUsable(found, wanted)) return undefined
+      if (!isShort(found, wanted)) return found
+      yield* Ref.set(lastShort, found)
+      return undefined
+    }),
+
+    /**
+     * Stores a token of an acquisition that has started then, if it still may. A failure or a defect does not fail the
+     * acquisition.
+     */
+    store: (
+      { at, token: received }: Timed,
+      startedAt: instant.Instant,
+      mayStore: Effect.Effect<boolean, TokenStoreError>
+    ): Effect.Effect<void> =>
+      Effect.gen(function*() {
+        if (isRejected(received, wanted)) return
+        const known = yield* Ref.get(knownEnd)
+        const start = instant.monotonicStart(received, startedAt, at)
+        const receivedEnd = start + repeatedToken.lifeOf(received)
+        const isKnown = known !== undefined && repeatedToken.sameValue(known, received) && known.end > at.monotonic
+        const end = isKnown ? repeatedToken.endOfRepeated(known.end, receivedEnd) : receivedEnd
+        const entry = yield* seal(encode(repeatedToken.withLife(received, Math.floor(end - start))))
+        // As late as possible, because a process can be frozen at any moment.
+        if (!(yield* mayStore)) return
+        yield* Ref.set(knownEnd, { entry, value: received.value, end })
+        const now = yield* instant.now
+        const left = end - now.monotonic
+        // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
+        yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
+        // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
+        // would use the token after its end.
+        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
+        if (isLate) yield* store.remove(key, entry)
+      }).pipe(
+        Effect.exit,
+        Effect.asVoid
+      ),
+
+    /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
+    short: Effect.zipWith(Ref.get(lastShort), instant.now, (short, now) => {
+      const isValid = short !== undefined && instant.elapsed(short.at, now) < short.left
+      return isValid ? short : undefined
     })
   }))
 
@@ -88,71 +139,11 @@ export const timedFor = (now: instant.Instant, { at, token }: Timed): AccessToke
   })
 }
 
-const findToken = (
-  store: Store,
-  { key, open }: Sealing,
-  wanted: Wanted,
-  knownEnd: Ref.Ref<KnownEnd | undefined>,
-  short: Ref.Ref<Found | undefined>
-) =>
-  Effect.gen(function*() {
-    const before = yield* instant.now
-    const stored = Option.getOrUndefined(yield* store.get(key))
-    if (stored === undefined) return undefined
-    const text = yield* open(stored.entry)
-    const at = yield* instant.now
-    const took = instant.elapsed(before, at)
-    const fields = Option.getOrUndefined(decodeStored(text))
-    if (fields === undefined) return undefined
-    const end = yield* limitEnd(knownEnd, {
-      entry: stored.entry,
-      value: fields.value,
-      end: at.monotonic + Duration.toMillis(stored.remaining) - took
-    })
-    const found = foundOf(fields, { remaining: end - at.monotonic, at, took, maxLife: wanted.maxLife })
-    if (found === undefined) return undefined
-    if (isRejected(found.token, wanted)) {
-      yield* store.remove(key, stored.entry)
-      return undefined
-    }
-    if (!isUsable(found, wanted)) return undefined
-    if (!isShort(found, wanted)) return found
-    yield* Ref.set(short, found)
-    return undefined
-  })
-
 /** Returns the earliest end that is known of an entry, by the monotonic clock, and remembers it. */
 const limitEnd = (knownEnd: Ref.Ref<KnownEnd | undefined>, read: KnownEnd): Effect.Effect<number> =>
   Ref.modify(knownEnd, (known) => {
     const end = known?.entry === read.entry ? Math.min(known.end, read.end) : read.end
     return [end, { ...read, end }]
-  })
-
-const storeToken = (
-  store: Store,
-  { key, seal }: Sealing,
-  wanted: Wanted,
-  knownEnd: Ref.Ref<KnownEnd | undefined>,
-  { at, token: received }: Timed,
-  startedAt: instant.Instant
-) =>
-  Effect.gen(function*() {
-    if (isRejected(received, wanted)) return
-    const known = yield* Ref.get(knownEnd)
-    const start = instant.monotonicStart(received, startedAt, at)
-    const receivedEnd = start + repeatedToken.lifeOf(received)
-    const isKnown = known !== undefined && repeatedToken.sameValue(known, received) && known.end > at.monotonic
-    const end = isKnown ? repeatedToken.endOfRepeated(known.end, receivedEnd) : receivedEnd
-    const entry = yield* seal(encode(repeatedToken.withLife(received, Math.floor(end - start))))
-    yield* Ref.set(knownEnd, { entry, value: received.value, end })
-    const now = yield* instant.now
-    const left = end - now.monotonic
-    // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
-    yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
-    // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
-    // would use the token after its end. The caller has its token, and does not wait.
-    const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
-    if (isLate) yield* Effect.forkDaemon(Effect.exit(store.remove(key, entry)))
   })
 
 /** A token is replaced because an API rejected it, or because the caller wants another one. */
@@ -205,14 +196,14 @@ const encode = (token: AccessToken): string =>
 
 const decodeStored = Schema.decodeUnknownOption(Stored)
 
-/** The token of another machine, whose clock may be wrong. Undefined if nothing is left of its lifetime. */
+/**
+ * The token of another machine, whose clock may be wrong. Undefined if nothing is left of its lifetime. `remaining` is
+ * what the store returned, counted from before the read.
+ */
 const foundOf = (
-  stored: Schema.Schema.Type<typeof Stored>,
-  { at, maxLife, remaining, took }: Pick<Found, "at" | "took"> & {
-    /** By the store, counted from before the read. */
-    readonly remaining: number
-    readonly maxLife: number
-  }
+  stored: typeof Stored.Type,
+  maxLife: number,
+  { at, remaining, took }: Pick<Found, "at" | "took"> & { readonly remaining: number }
 ): Found | undefined => {
   const storedLife = repeatedToken.lifeOf(stored)
   const life = Math.min(storedLife, maxLife)

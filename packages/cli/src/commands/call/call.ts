@@ -1,0 +1,112 @@
+/** `store-api call`: an authorized request. Standard input and the response are streamed. */
+import { STATUS_CODES } from "node:http"
+import * as HttpClient from "@effect/platform/HttpClient"
+import { type HttpClientError, isHttpClientError } from "@effect/platform/HttpClientError"
+import type { HttpClientRequest } from "@effect/platform/HttpClientRequest"
+import type { HttpClientResponse } from "@effect/platform/HttpClientResponse"
+import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
+import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
+import { httpError, noResponse, status, systemCode } from "../../Fault.js"
+import { timeOf, type Values } from "../../flags.js"
+import { Host } from "../../Host.js"
+import * as output from "../../output.js"
+import { originOf, redirectRemedy } from "../../redirect.js"
+import { readForApi, type Settings } from "../../settings/settings.js"
+import { nameOf } from "../../token/httpClient.js"
+import { make as makeProvider } from "../../token/provider.js"
+import { printBody, saveBody } from "./body.js"
+import type { callFlags } from "./flags.js"
+import { makeRequest } from "./request.js"
+
+type Given = Values<typeof callFlags>
+
+export const call = (given: Given, path: string) =>
+  Effect.gen(function*() {
+    const request = yield* makeRequest(given, path)
+    const duration = given.timeout === undefined
+      ? Duration.infinity
+      : yield* timeOf("--timeout", given.timeout)
+    const settings = yield* readForApi(given)
+    yield* Effect.timeoutFail(Effect.scoped(execute(given, settings, request)), {
+      duration,
+      onTimeout: () =>
+        noResponse(`The call took longer than ${given.timeout ?? ""}, the time of --timeout.`)
+    })
+  })
+
+const execute = (given: Given, settings: Settings, request: HttpClientRequest) =>
+  Effect.gen(function*() {
+    const { http, provider } = yield* makeProvider(settings, given)
+    const rejections = yield* Ref.make(0)
+    const client = yield* AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl ?? "" })
+      .pipe(
+        Effect.provideService(AccessTokenProvider, {
+          ...provider,
+          invalidate: (token) =>
+            Effect.zipRight(
+              Ref.update(rejections, (count) => count + 1),
+              provider.invalidate(token)
+            )
+        }),
+        Effect.updateService(
+          HttpClient.HttpClient,
+          HttpClient.transform((send, request) => output.whileWaiting(nameOf(request), send))
+        ),
+        Effect.provide(http)
+      )
+    const response = yield* client.execute(request)
+    const isTerminal = (yield* Host).process.stdout.isTTY === true
+    if (given.include) {
+      yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
+    }
+    const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
+    const why = response.status === 401 && !hasOwn
+      ? whyRejected(yield* Ref.get(rejections), settings)
+      : ""
+    // 304 answers a condition of the caller's own header.
+    const isError = response.status >= 300 && response.status !== 304
+    const target = originOf(response.headers["location"], settings.apiUrl)
+    const end = response.status >= 400 || target === undefined
+      ? `.${why}`
+      : ` to ${target}. ${redirectRemedy(settings, response)}`
+    const problem = `HTTP ${statusLine(response)}${end}`
+    const file = given.output ?? "-"
+    const written = file === "-" ? printBody(response, isTerminal) : saveBody(response, file)
+    yield* Effect.tapError(written, () => isError ? output.problem(problem) : Effect.void)
+    if (isError) return yield* (given.fail ? status : httpError)(problem)
+  }).pipe(Effect.mapError((error) => {
+    if (error._tag === "Fault") return error
+    return isHttpClientError(error)
+      ? noResponse(whyNoResponse(error, settings))
+      : settings.explain(error)
+  }))
+
+const statusLine = ({ status }: HttpClientResponse): string =>
+  `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()
+
+/** Explains a final 401 by the number of tokens that were rejected in this run, of which there are at most two. */
+const whyRejected = (rejections: number, { nameOf }: Settings): string => {
+  const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
+  return [
+    " The API says that another token would not help, because the client may not do this.",
+    " A body from standard input can be sent only once, so the next run acquires another token.",
+    ` A new token was rejected too: check that ${addresses} belong to the same environment.`
+  ][rejections] ?? ""
+}
+
+const head = (response: HttpClientResponse): string => {
+  const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}\n`)
+  return `HTTP/1.1 ${statusLine(response)}\n${lines.join("")}\n`
+}
+
+const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
+  const code = systemCode(error.cause)
+  const name = code === undefined ? "" : ` (${code})`
+  if (error._tag === "ResponseError") return `The response of the API broke off${name}. Try again.`
+  return error.reason === "InvalidUrl"
+    ? `The path cannot be joined with ${settings.nameOf("apiUrl")}. Start it with a slash.`
+    : `Cannot reach the API${name}. Run store-api check with the same path.`
+}

@@ -1,0 +1,34 @@
+/** `store-api status`, which sends nothing. */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { unavailable } from "../../Fault.js"
+import type { Values } from "../../flags.js"
+import * as output from "../../output.js"
+import { readCached } from "../../token/cache.js"
+import { noneCached, readWithCache } from "../../token/checkedCache.js"
+import { formatExpiry } from "../../token/expiry.js"
+import type { statusFlags } from "./flags.js"
+
+export const printStatus = (given: Values<typeof statusFlags>) =>
+  Effect.gen(function*() {
+    const settings = yield* readWithCache(given)
+    const { folder, profile } = settings
+    const token = Option.getOrUndefined(yield* readCached(settings))
+    const times = token && {
+      acquired_at: DateTime.formatIso(token.acquiredAt),
+      ...formatExpiry(token, yield* Clock.currentTimeMillis)
+    }
+    if (given.json) {
+      yield* output.line(JSON.stringify({ profile, folder, cached: token !== undefined, ...times }))
+    } else {
+      if (profile !== undefined) yield* output.line(`profile  ${profile}`)
+      yield* output.line(`folder   ${folder}`)
+      if (times !== undefined) {
+        const left = output.inWords(times.expires_in * 1000)
+        yield* output.line(`token    valid for ${left}, until ${times.expires_at.slice(0, 19)}Z`)
+      }
+    }
+    if (token === undefined) return yield* unavailable(noneCached)
+  })

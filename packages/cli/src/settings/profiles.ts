@@ -1,0 +1,89 @@
+/** Profiles: files of variables, each for one service, in a folder of the user. */
+import { isAbsolute, join, parse } from "node:path"
+import { parseEnv } from "node:util"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import { configuration, type Fault, listed, usage } from "../Fault.js"
+import { isNotFound } from "../files.js"
+import { Host } from "../Host.js"
+import { sources } from "./sources.js"
+
+/** Names that stay in the folder. */
+const isName = (name: string): boolean => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name)
+
+const folder: Effect.Effect<string> = Effect.map(Host, (host) => {
+  const base = process.platform === "win32"
+    ? host.process.env["LOCALAPPDATA"]
+    : host.process.env["XDG_CONFIG_HOME"]
+  // `homedir` throws for a user without an entry in the user database.
+  const home = () => join(Either.getOrElse(Either.try(host.homedir), () => "/"), ".config")
+  return join(base !== undefined && isAbsolute(base) ? base : home(), "store-api")
+})
+
+/** The file of a profile. `by`: what names it. A wrong name in a flag or an argument is a wrong command line. */
+export const fileOf = (name: string, by: string): Effect.Effect<string, Fault> =>
+  isName(name)
+    ? Effect.map(folder, (folder) => join(folder, `${name}.env`))
+    : (/^(--|The name)/.test(by) ? usage : configuration)(
+      `${by} must consist of letters, digits, "-", "_" and ".", and not start with a ".".`
+    )
+
+export const readProfile = (name: string, by: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* fileOf(name, by)
+    const [info, text] = yield* Effect.catchAll(
+      Effect.all([fs.stat(path), fs.readFileString(path)]),
+      (error) =>
+        isNotFound(error)
+          ? isUnknown(name)
+          : configuration(`Cannot read the profile ${name}, ${path}.`)
+    )
+    const values = parseEnv(text)
+    const problem = whyNotPrivate(info, values[sources.clientSecret.variable] !== undefined)
+    return problem === undefined
+      ? { path, values }
+      : yield* configuration(
+        `The profile ${name} is not used, because ${problem}. Make ${path} yours, with mode 600.`
+      )
+  })
+
+export const isUnknown = (name: string) =>
+  Effect.flatMap(profileNames, (known) => {
+    const hint = known.length === 0
+      ? `Create it: store-api profile add ${name}.`
+      : `Known: ${listed(known)}.`
+    return configuration(`There is no profile ${name}. ${hint}`)
+  })
+
+/** The names of the saved profiles; none if the folder cannot be read. */
+export const profileNames = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const files = yield* Effect.orElseSucceed(
+    fs.readDirectory(yield* folder),
+    (): ReadonlyArray<string> => []
+  )
+  return files.map((file) => parse(file)).filter(({ ext, name }) => ext === ".env" && isName(name))
+    .map(({ name }) => name).sort()
+})
+
+/** The profile that applies if no setting of a service is given. */
+export const defaultProfile = "default"
+
+export const hasDefault = Effect.map(profileNames, (names) => names.includes(defaultProfile))
+
+/** Other users must neither read a secret nor change the endpoint's address. Windows has neither owners nor modes. */
+const whyNotPrivate = (
+  { mode, uid }: FileSystem.File.Info,
+  hasSecret: boolean
+): string | undefined => {
+  const user = process.getuid?.()
+  if (user === undefined) return undefined
+  if (Option.exists(uid, (uid) => uid !== user)) return "its file belongs to another user"
+  if ((mode & 0o022) !== 0) return "other users may write to its file"
+  return hasSecret && (mode & 0o077) !== 0
+    ? "it holds a secret and other users may read its file"
+    : undefined
+}

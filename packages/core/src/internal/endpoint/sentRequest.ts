@@ -1,0 +1,85 @@
+/** Reads a token request: what the endpoint must not repeat, and whether servers read its credentials differently. */
+import type * as HttpBody from "@effect/platform/HttpBody"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as Either from "effect/Either"
+import * as Encoding from "effect/Encoding"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type { ClientCredentials } from "../../ClientCredentials.js"
+import { parseJson } from "./parseJson.js"
+import { percentDecoded } from "./sanitise.js"
+
+type Field = readonly [name: string, value: unknown]
+
+/** A shorter value may be a common word. */
+const shortestSecret = 8
+
+/** Headers that describe the message. Our own have texts such as `application/json`. */
+const descriptive = /^(accept|content|user-agent)\b/
+
+/** Parameters with the client id, or with a constant of a protocol such as `grant_type` or `client_assertion_type`. */
+const publicName = /^client_?id$|type$/i
+
+/**
+ * The values of headers and parameters with at least 8 characters. Without the client id, and without constants of the
+ * protocol, because servers name them in errors: "the grant type client_credentials is not allowed".
+ */
+export const secretsIn = (request: HttpClientRequest.HttpClientRequest, clientId: string): ReadonlyArray<string> => {
+  const headers = Object.entries(request.headers)
+    .filter(([name]) => !descriptive.test(name))
+    .flatMap(([, value]) => partsOf(value))
+  const parameters = [...queryOf(request), ...fieldsOf(request.body)]
+    .filter(([name]) => !publicName.test(name))
+    .map(([, value]) => String(value))
+  return [...headers, ...parameters].filter((value) =>
+    value.length >= shortestSecret && percentDecoded(value) !== clientId
+  )
+}
+
+/** Whether servers differ in how they read the credentials: form-decoding changes what Basic or the body contains. */
+export const isChangedByFormDecoding = (
+  request: HttpClientRequest.HttpClientRequest,
+  { clientId, clientSecret }: ClientCredentials
+): boolean => {
+  const body = `${textOf(request.body)}&`
+  const unencoded = [clientId, Redacted.value(clientSecret)].filter((value) => body.includes(`=${value}&`))
+  return /[%+]/.test(basicOf(request.headers["authorization"] ?? "") + unencoded.join())
+}
+
+/** A header, its value after the scheme, the parameters of a scheme or a cookie, and both credentials of Basic. */
+const partsOf = (header: string): ReadonlyArray<string> => {
+  const afterScheme = header.replace(/^[\w-]+ +/, "")
+  const basic = basicOf(header)
+  const colon = basic.indexOf(":")
+  return [header, afterScheme, ...afterScheme.split(/[\s,;="]+/), basic.slice(0, colon), basic.slice(colon + 1)]
+}
+
+/** The id and the password of Basic, separated by a colon (RFC 7617 §2), or an empty text. */
+const basicOf = (header: string): string => {
+  const [, encoded = ""] = /^basic +(\S+)$/i.exec(header) ?? []
+  return Option.getOrElse(Either.getRight(Encoding.decodeBase64String(encoded)), () => "")
+}
+
+export const queryOf = (request: HttpClientRequest.HttpClientRequest): ReadonlyArray<Field> =>
+  Option.toArray(HttpClientRequest.toUrl(request)).flatMap(({ searchParams }) => [...searchParams])
+
+/** The fields of a body: of a form, or of JSON at any depth. */
+const fieldsOf = (body: HttpBody.HttpBody): ReadonlyArray<Field> => {
+  if (body._tag === "FormData") return [...body.formData]
+  const text = textOf(body)
+  return Option.match(parseJson(text), {
+    onNone: () => [...new URLSearchParams(text)],
+    onSome: (json) => leavesOf("", json)
+  })
+}
+
+const leavesOf = (name: string, value: unknown): ReadonlyArray<Field> =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([name, value]) => leavesOf(name, value))
+    : [[name, value]]
+
+/** Empty for a body that cannot be read twice. */
+const textOf = (body: HttpBody.HttpBody): string => {
+  if (body._tag === "Uint8Array") return new TextDecoder().decode(body.body)
+  return body._tag === "Raw" ? String(body.body) : ""
+}

@@ -254,7 +254,6 @@ describe("examples", { timeout: 60_000 }, () => {
           Effect.all(Effect.replicate(run("fleet", { ...variables, ...more }), 3), { concurrency: 3 })
         const together = yield* fleet(patient)
         for (const { output } of together) assert.match(output, /^200, with the token that expires at \S+Z\n$/)
-        assert.strictEqual(new Set(together.map(({ output }) => output)).size, 1)
         assert.strictEqual(yield* tokenRequests(emulator), 1)
         yield* redis.stop
         const alone = yield* fleet()

@@ -213,7 +213,7 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
 })
 
 describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
-  // An old token was acquired before the first 401, like one that another process stored. Clocks round by 10 ms.
+  // An old token was acquired before the first 401, like one that another process stored. `acquiredAt` is exact to a second.
   test.each(
     [
       ["for an old token is repeated once more", 1, 2, [401, 401, 200]],
@@ -236,7 +236,7 @@ describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
       api,
       (number) =>
         Effect.map(token(`token-${number}`), (token) => {
-          const acquiredAt = DateTime.subtract(now, { millis: number <= old + 1 ? 11 : 10 })
+          const acquiredAt = DateTime.subtract(now, { millis: number <= old + 1 ? 1001 : 1000 })
           return new AccessToken.AccessToken({ ...token, acquiredAt })
         })
     )

@@ -127,7 +127,8 @@ const check = (steps: ReadonlyArray<Step>) =>
   Effect.gen(function*() {
     const virtual = VirtualClock.make()
     const released = yield* Deferred.make<void>()
-    const receivedAt = new Map<string, number>()
+    /** When each token ends, by the monotonic clock. */
+    const ends = new Map<string, number>()
     let mode: Mode = { _tag: "Up", lifetime: hour, delay: 0 }
     let last: AccessToken.AccessToken | undefined
     const violations: Array<unknown> = []
@@ -159,13 +160,12 @@ const check = (steps: ReadonlyArray<Step>) =>
     const isLive = (token: AccessToken.AccessToken) =>
       virtual.wall() < token.expiresAt.epochMillis &&
       virtual.wall() >= token.acquiredAt.epochMillis - second &&
-      virtual.monotonic() - (receivedAt.get(Redacted.value(token.value)) ?? 0) <
-        token.expiresAt.epochMillis - token.acquiredAt.epochMillis
+      virtual.monotonic() < (ends.get(Redacted.value(token.value)) ?? 0)
 
     const newToken = (lifetime: number) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
-        const value = `token-${receivedAt.size + 1}`
-        receivedAt.set(value, virtual.monotonic())
+        const value = `token-${ends.size + 1}`
+        ends.set(value, virtual.monotonic() + lifetime)
         return new AccessToken.AccessToken({
           value: Redacted.make(value),
           acquiredAt: DateTime.unsafeMake(now),

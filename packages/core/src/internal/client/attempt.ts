@@ -89,8 +89,11 @@ interface Provider {
   readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
 }
 
-/** Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because clocks round. */
-const clockRounding = 10
+/**
+ * Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because it is never too late:
+ * a busy machine may stop between the readings of its two clocks.
+ */
+const clockTolerance = 1000
 
 /**
  * Returns a function that sends a request. After a 401, it invalidates the token and repeats the request with the token
@@ -122,7 +125,7 @@ export const recovering = <E, R>(
         if (isNew || isKept || !isRepeatable(rejected) || !(yield* retryUnauthorized)) return yield* attempt.result
         // The token request may need the connection that the unread 401 occupies.
         yield* boundedBody.drain(attempt.response)
-        return yield* execute(request, acquiredBefore < Infinity ? 0 : now - clockRounding)
+        return yield* execute(request, acquiredBefore < Infinity ? 0 : now - clockTolerance)
       })
     })
 

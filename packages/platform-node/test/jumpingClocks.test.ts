@@ -15,7 +15,7 @@ const fileWorld = (machines: number) =>
     return {
       time,
       machines: Array.from({ length: machines }, () => jumpingClocks.makeMachine(time)),
-      storeOn: () => Effect.provide(FileTokenStore.make({ folder }), NodeContext.layer),
+      storeOn: () => Effect.orDie(Effect.provide(FileTokenStore.make({ folder }), NodeContext.layer)),
       storeMachine: jumpingClocks.makeMachine(time)
     }
   })
@@ -33,24 +33,31 @@ const numRuns = Number(process.env["MODEL_RUNS"] ?? 100)
 const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
 describe("processes that share a token in files", () => {
-  it(`on a machine whose wall clock jumps: none fails, and none serves an expired token that it knew before (MODEL_SEED=${seed})`, async () => {
-    const arbitraries = [jumpingClocks.fleets(hour), jumpingClocks.events(hour, { maxLength: 15, jump: "Jump" })] as const
-    let requests = 0
-    await fc.assert(
-      fc.asyncProperty(...arbitraries, async (fleet, events) => {
-        const report = await runWithFiles(1, fleet, events)
-        deepStrictEqual([jumpingClocks.unexplained(fleet, report), jumpingClocks.failed(report)], [[], []])
-        requests += report.requests
-        // One jump is that of each process and that of the store.
-        const jumps = jumpingClocks.jumpsOf(events) * (fleet.processes + 1)
-        if (report.requests <= 1 + jumps) return
-        const right = await runWithFiles(1, fleet, jumpingClocks.withRightClocks(report.schedule))
-        assert.isAtMost(report.requests, right.requests + jumps)
-      }),
-      { numRuns, seed }
-    )
-    assert.isAbove(requests, numRuns, "more token requests than sequences")
-  }, 300_000)
+  it(
+    `on a machine whose wall clock jumps: none fails, and none serves an expired token that it knew before (MODEL_SEED=${seed})`,
+    async () => {
+      const arbitraries = [
+        jumpingClocks.fleets(hour),
+        jumpingClocks.events(hour, { maxLength: 15, jump: "Jump" })
+      ] as const
+      let requests = 0
+      await fc.assert(
+        fc.asyncProperty(...arbitraries, async (fleet, events) => {
+          const report = await runWithFiles(1, fleet, events)
+          deepStrictEqual([jumpingClocks.unexplained(fleet, report), jumpingClocks.failed(report)], [[], []])
+          requests += report.requests
+          // One jump is that of each process and that of the store.
+          const jumps = jumpingClocks.jumpsOf(events) * (fleet.processes + 1)
+          if (report.requests <= 1 + jumps) return
+          const right = await runWithFiles(1, fleet, jumpingClocks.withRightClocks(report.schedule))
+          assert.isAtMost(report.requests, right.requests + jumps)
+        }),
+        { numRuns, seed }
+      )
+      assert.isAbove(requests, numRuns, "more token requests than sequences")
+    },
+    300_000
+  )
 
   it.each(jumpingClocks.scenarios(hour))("serve no expired token, and no call fails: $title", async ({ events }) => {
     const fleet: jumpingClocks.Fleet = {

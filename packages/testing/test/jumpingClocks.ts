@@ -204,7 +204,9 @@ export interface World {
   readonly storeMachine: Machine
 }
 
-export const threeMachines = (time: Time): ReadonlyArray<Machine> => [makeMachine(time), makeMachine(time), makeMachine(time)]
+export const threeMachines = (
+  time: Time
+): ReadonlyArray<Machine> => [makeMachine(time), makeMachine(time), makeMachine(time)]
 
 const worldOf = (clockOfStore: (machine: Machine) => Clock.Clock): Effect.Effect<World> =>
   Effect.map(TokenStore.makeMemory, (memory) => {

@@ -6,8 +6,7 @@ import { hour, minute } from "../support/scriptedSource.js"
 
 type Event = jumpingClocks.Event
 
-const runIn = (world: typeof jumpingClocks.memoryWorld) =>
-(fleet: jumpingClocks.Fleet, events: ReadonlyArray<Event>) =>
+const runIn = (world: typeof jumpingClocks.memoryWorld) => (fleet: jumpingClocks.Fleet, events: ReadonlyArray<Event>) =>
   Effect.runPromise(Effect.flatMap(world, (world) => jumpingClocks.run(world, fleet, events)))
 
 const runInMemory = runIn(jumpingClocks.memoryWorld)

@@ -97,6 +97,10 @@ export default defineConfig(
   // The code of other packages has longer lines.
   { files: ["packages/cli/**/*.ts"], rules: { "@effect/dprint": formatting(100) } },
   {
+    files: ["packages/{platform-node,redis,sql}/**/*.ts"],
+    rules: { "@effect/dprint": formatting(95) }
+  },
+  {
     files: ["**/*.ts"],
     extends: [tseslint.configs.strictTypeChecked],
     // One program of all sources: a project service would check each package again for those that use it.

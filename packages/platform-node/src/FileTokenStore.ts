@@ -12,7 +12,12 @@ import * as Path from "@effect/platform/Path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
-import { type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
+import {
+  type Lease,
+  type Service,
+  TokenStore,
+  TokenStoreError
+} from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import type * as Duration from "effect/Duration"
@@ -61,7 +66,10 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
   Effect.all([Path.Path, Effect.sync(() => process.platform)]),
   ([path, platform]) => {
     const absolute = (name: string) =>
-      Option.filter(Option.fromNullable(process.env[name]), (folder) => path.isAbsolute(folder))
+      Option.filter(
+        Option.fromNullable(process.env[name]),
+        (folder) => path.isAbsolute(folder)
+      )
     const home = (...folders: ReadonlyArray<string>) => path.join(homeFolder(), ...folders)
     const base = platform === "win32"
       ? Option.getOrElse(absolute("LOCALAPPDATA"), () => home("AppData", "Local"))
@@ -113,11 +121,18 @@ export const make = (
     const path = yield* Path.Path
     yield* checkRecord("FileTokenStore", options)
     const given = options.folder === undefined ? yield* defaultFolder : options.folder
-    yield* check("FileTokenStore.folder", Predicate.isString(given) && given !== "", "must be the path of a folder")
+    yield* check(
+      "FileTokenStore.folder",
+      Predicate.isString(given) && given !== "",
+      "must be the path of a folder"
+    )
     const own = path.join(given, ownFolder)
     const folder: files.Folder = { fs, path: own, at: (name) => path.join(own, name) }
     const inspect = requirePrivateFolders(fs, [given, own])
-    const create = Effect.zipRight(fs.makeDirectory(own, { recursive: true, mode: 0o700 }), inspect)
+    const create = Effect.zipRight(
+      fs.makeDirectory(own, { recursive: true, mode: 0o700 }),
+      inspect
+    )
 
     const operation = <A>(
       operation: TokenStoreError["operation"],
@@ -138,13 +153,20 @@ export const make = (
               : Option.some({ entry: file.value, remaining: file.remaining }))
         ),
       put: (key, value, life) =>
-        operation("put", Effect.zipRight(create, files.replace(folder, entryOf(key), { value, life }))).pipe(
+        operation(
+          "put",
+          Effect.zipRight(create, files.replace(folder, entryOf(key), { value, life }))
+        ).pipe(
           Effect.zipLeft(Effect.ignore(files.removeExpired(folder)))
         ),
-      remove: (key, entry) => operation("remove", files.removeIf(folder, entryOf(key), (value) => value === entry)),
+      remove: (key, entry) =>
+        operation("remove", files.removeIf(folder, entryOf(key), (value) => value === entry)),
       lease: (key, life) =>
         Effect.map(
-          operation("lease", takeLease(folder, create, { name: files.nameOf(key, "lease"), life })),
+          operation(
+            "lease",
+            takeLease(folder, create, { name: files.nameOf(key, "lease"), life })
+          ),
           Option.map(({ extend, release }): Lease => ({
             extend: operation("extend", extend),
             release: operation("release", release)
@@ -201,7 +223,10 @@ const takeLease = <E>(
  * @category layers
  */
 export const layer = (options: Options = {}): Layer.Layer<TokenStore, ConfigurationError> =>
-  Layer.provide(Layer.effect(TokenStore, make(options)), [NodeFileSystem.layer, NodePath.layer])
+  Layer.provide(Layer.effect(TokenStore, make(options)), [
+    NodeFileSystem.layer,
+    NodePath.layer
+  ])
 
 /**
  * Provides the store with a folder from the configuration. Default: the folder that `STORE_API_TOKEN_FOLDER` names, or

@@ -70,7 +70,9 @@ export interface Options {
  * @since 1.0.0
  * @category layers
  */
-export const layerDispatcher = (options: Options = {}): Layer.Layer<NodeHttpClient.Dispatcher, ConfigurationError> =>
+export const layerDispatcher = (
+  options: Options = {}
+): Layer.Layer<NodeHttpClient.Dispatcher, ConfigurationError> =>
   Layer.scoped(NodeHttpClient.Dispatcher, dispatcher.make(options))
 
 /**
@@ -98,7 +100,9 @@ export const layerDispatcher = (options: Options = {}): Layer.Layer<NodeHttpClie
  * @since 1.0.0
  * @category layers
  */
-export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
+export const layer = (
+  options: Options = {}
+): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
   Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher, layerDispatcher(options))
 
 /**

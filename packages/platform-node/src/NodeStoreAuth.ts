@@ -94,7 +94,10 @@ export type Options = SecretOptions | CredentialsOptions
 export const make = (
   options: Options
 ): Effect.Effect<StoreAuth.StoreAuth, ConfigurationError | CredentialsError, Scope.Scope> =>
-  Effect.flatMap(Layer.build(http(options)), (http) => Effect.provide(StoreAuth.make(options), http))
+  Effect.flatMap(
+    Layer.build(http(options)),
+    (http) => Effect.provide(StoreAuth.make(options), http)
+  )
 
 /**
  * Provides the provider and the authorized client. Bind the result to a constant: each call of `layer` creates another
@@ -129,8 +132,10 @@ export const make = (
  */
 export const layer = (
   options: Options
-): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, ConfigurationError | CredentialsError> =>
-  Layer.provide(StoreAuth.layer(options), http(options))
+): Layer.Layer<
+  AccessTokenProvider | AuthorizedHttpClient,
+  ConfigurationError | CredentialsError
+> => Layer.provide(StoreAuth.layer(options), http(options))
 
 /**
  * Like `layer`, and shares the token between processes through the `TokenStore` in the context, so that they send one
@@ -156,8 +161,11 @@ export const layer = (
  */
 export const layerShared = (
   options: Options & StoreAuth.Sharing
-): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, ConfigurationError | CredentialsError, TokenStore> =>
-  Layer.provide(StoreAuth.layerShared(options), http(options))
+): Layer.Layer<
+  AccessTokenProvider | AuthorizedHttpClient,
+  ConfigurationError | CredentialsError,
+  TokenStore
+> => Layer.provide(StoreAuth.layerShared(options), http(options))
 
 /**
  * Like `layer`, over the `TokenSource` in the context. Fails with `ConfigurationError` when an option is unusable.
@@ -206,8 +214,10 @@ export const layerFromSource = (
  * @category layers
  */
 export const layerConfig = (
-  options: Config.Config<Options> | Config.Config.Wrap<SecretOptions> | Config.Config.Wrap<CredentialsOptions> =
-    StoreAuth.config()
+  options:
+    | Config.Config<Options>
+    | Config.Config.Wrap<SecretOptions>
+    | Config.Config.Wrap<CredentialsOptions> = StoreAuth.config()
 ): Layer.Layer<
   AccessTokenProvider | AuthorizedHttpClient,
   ConfigurationError | CredentialsError | ConfigError.ConfigError
@@ -237,7 +247,11 @@ export const layerSharedConfig = (
   AccessTokenProvider | AuthorizedHttpClient,
   ConfigurationError | CredentialsError | ConfigError.ConfigError,
   TokenStore
-> => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & StoreAuth.Sharing>(options), layerShared))
+> =>
+  Layer.unwrapEffect(
+    Effect.map(Config.unwrap<Options & StoreAuth.Sharing>(options), layerShared)
+  )
 
 /** `StoreAuth` finds options that are not an object. */
-const http = (options: HttpOptions) => NodeHttp.layer(Predicate.hasProperty(options, "http") ? options.http : undefined)
+const http = (options: HttpOptions) =>
+  NodeHttp.layer(Predicate.hasProperty(options, "http") ? options.http : undefined)

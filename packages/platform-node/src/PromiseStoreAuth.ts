@@ -4,7 +4,11 @@
  * @since 1.0.0
  */
 import type { AccessToken } from "@store-api/core/AccessToken"
-import { AccessTokenProvider, type ProviderStatus, type Service } from "@store-api/core/AccessTokenProvider"
+import {
+  AccessTokenProvider,
+  type ProviderStatus,
+  type Service
+} from "@store-api/core/AccessTokenProvider"
 import type { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
 import * as StoreAuth from "@store-api/core/StoreAuth"
 import type { TokenStore } from "@store-api/core/TokenStore"
@@ -62,8 +66,11 @@ export interface PromiseStoreAuth {
  * @since 1.0.0
  * @category models
  */
-export interface ConfiguredOptions
-  extends Omit<NodeStoreAuth.SecretOptions, "authUrl" | "apiUrl" | "clientId" | "clientSecret" | "credentials">
+export interface ConfiguredOptions extends
+  Omit<
+    NodeStoreAuth.SecretOptions,
+    "authUrl" | "apiUrl" | "clientId" | "clientSecret" | "credentials"
+  >
 {
   /** Comes from `STORE_API_AUTH_URL`. */
   readonly authUrl?: undefined
@@ -160,13 +167,21 @@ type AnyOptions =
     readonly [Name in keyof SharedOptions]?: SharedOptions[Name] | undefined
   }
 
-const layer = (options: AnyOptions): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, unknown> =>
+const layer = (
+  options: AnyOptions
+): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, unknown> =>
   Layer.unwrapEffect(Effect.gen(function*() {
     yield* checkRecord("options", options)
     const { http, shared, store } = options
     yield* check("store", store === undefined || Layer.isLayer(store), "must be a Layer")
-    yield* check("store", store !== undefined || shared === undefined, "is missing, shared needs it")
-    const complete = isFromConfiguration(options) ? { ...options, ...(yield* StoreAuth.config()) } : options
+    yield* check(
+      "store",
+      store !== undefined || shared === undefined,
+      "is missing, shared needs it"
+    )
+    const complete = isFromConfiguration(options)
+      ? { ...options, ...(yield* StoreAuth.config()) }
+      : options
     const services = store === undefined
       ? StoreAuth.layer(complete)
       : Layer.provide(StoreAuth.layerShared(complete), store)
@@ -175,5 +190,11 @@ const layer = (options: AnyOptions): Layer.Layer<AccessTokenProvider | Authorize
 
 /** Whether none of the options is given that could come from the configuration. Then all of them do. */
 const isFromConfiguration = (options: AnyOptions): options is AnyOptions & ConfiguredOptions =>
-  [options.authUrl, options.apiUrl, options.clientId, options.clientSecret, options.credentials]
+  [
+    options.authUrl,
+    options.apiUrl,
+    options.clientId,
+    options.clientSecret,
+    options.credentials
+  ]
     .every(Predicate.isUndefined)

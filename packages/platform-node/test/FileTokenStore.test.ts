@@ -1,6 +1,15 @@
 import { spawnSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import { Error as PlatformError, type FileSystem } from "@effect/platform"
@@ -14,7 +23,16 @@ import { withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import type { Layer } from "effect"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Option, TestClock } from "effect"
-import { age, atEachStep, beforeEachStep, newFolder, own, pathsIn, started, stillWorks } from "./support/tokenFolder.js"
+import {
+  age,
+  atEachStep,
+  beforeEachStep,
+  newFolder,
+  own,
+  pathsIn,
+  started,
+  stillWorks
+} from "./support/tokenFolder.js"
 import { storeOver } from "./support/tokenFolder.js"
 
 describe("FileTokenStore fulfils the contract", () => {
@@ -28,8 +46,10 @@ describe("FileTokenStore fulfils the contract", () => {
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
 /** A store whose steps of the file system come after these changes. */
-const slowed = (folder: string, steps: Readonly<Record<string, Effect.Effect<unknown, unknown>>>) =>
-  storeOver(folder, beforeEachStep((step) => Effect.orDie(steps[step] ?? Effect.void)))
+const slowed = (
+  folder: string,
+  steps: Readonly<Record<string, Effect.Effect<unknown, unknown>>>
+) => storeOver(folder, beforeEachStep((step) => Effect.orDie(steps[step] ?? Effect.void)))
 
 /** Interrupts an operation during this step. */
 const interruptedAt = (
@@ -40,8 +60,13 @@ const interruptedAt = (
 ) =>
   Effect.gen(function*() {
     const reached = yield* Deferred.make<void>()
-    const slow = Effect.zipRight(Deferred.succeed(reached, undefined), Effect.sleep("20 millis"))
-    const operating = yield* Effect.fork(operate(yield* slowed(folder, { ...changes, [step]: slow })))
+    const slow = Effect.zipRight(
+      Deferred.succeed(reached, undefined),
+      Effect.sleep("20 millis")
+    )
+    const operating = yield* Effect.fork(
+      operate(yield* slowed(folder, { ...changes, [step]: slow }))
+    )
     yield* Deferred.await(reached)
     yield* Fiber.interrupt(operating)
   })
@@ -54,7 +79,9 @@ describe("FileTokenStore", () => {
       yield* store.put(key, `entry of ${key}`, "1 minute")
       yield* store.lease(key, "1 minute")
     }
-    for (const key of keys) deepStrictEqual(yield* entryOf(store, key), Option.some(`entry of ${key}`))
+    for (const key of keys) {
+      deepStrictEqual(yield* entryOf(store, key), Option.some(`entry of ${key}`))
+    }
     deepStrictEqual(readdirSync(join(folder, "..")), ["tokens"])
     deepStrictEqual(readdirSync(folder), ["store-api-v1"])
     for (const kind of [".entry", ".lease"]) {
@@ -69,7 +96,10 @@ describe("FileTokenStore", () => {
 
   test.live("creates nothing until the first put or lease", function*() {
     const { folder, store } = yield* started
-    deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "entry")], [Option.none(), false])
+    deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "entry")], [
+      Option.none(),
+      false
+    ])
     deepStrictEqual(readdirSync(join(folder, "..")), [])
   })
 
@@ -106,16 +136,25 @@ describe("FileTokenStore", () => {
     // A small adjustment of the clock. A larger one would lengthen the lifetime.
     [-1000, true],
     [-1001, false]
-  ])("when the wall clock has moved by %s ms, an entry and a lease for 10 s are valid: %s", function*([by, isValid]) {
-    const { store } = yield* started
-    yield* TestClock.setTime(1e12)
-    yield* store.put("key", "entry", "10 seconds")
-    const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
-    yield* TestClock.setTime(1e12 + by)
-    deepStrictEqual(yield* entryOf(store, "key"), isValid ? Option.some("entry") : Option.none())
-    deepStrictEqual([yield* store.remove("key", "entry"), yield* lease.extend], [isValid, isValid])
-    assert.strictEqual(Option.isNone(yield* store.lease("key", "10 seconds")), isValid)
-  })
+  ])(
+    "when the wall clock has moved by %s ms, an entry and a lease for 10 s are valid: %s",
+    function*([by, isValid]) {
+      const { store } = yield* started
+      yield* TestClock.setTime(1e12)
+      yield* store.put("key", "entry", "10 seconds")
+      const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
+      yield* TestClock.setTime(1e12 + by)
+      deepStrictEqual(
+        yield* entryOf(store, "key"),
+        isValid ? Option.some("entry") : Option.none()
+      )
+      deepStrictEqual([yield* store.remove("key", "entry"), yield* lease.extend], [
+        isValid,
+        isValid
+      ])
+      assert.strictEqual(Option.isNone(yield* store.lease("key", "10 seconds")), isValid)
+    }
+  )
 })
 
 describe("FileTokenStore, after the wall clock was set back", () => {
@@ -134,11 +173,15 @@ describe("FileTokenStore, after the wall clock was set back", () => {
   /** A store with an entry and a lease for ten minutes. By the wall clock, no time has passed since. */
   const written = Effect.tap(
     started,
-    ({ store }) => Effect.zipRight(store.put("key", "entry", 10 * minute), store.lease("key", 10 * minute))
+    ({ store }) =>
+      Effect.zipRight(store.put("key", "entry", 10 * minute), store.lease("key", 10 * minute))
   )
 
   const remainingIn = ({ get }: TokenStore.Service) =>
-    Effect.map(get("key"), Option.match({ onNone: () => 0, onSome: ({ remaining }) => Number(remaining) }))
+    Effect.map(
+      get("key"),
+      Option.match({ onNone: () => 0, onSome: ({ remaining }) => Number(remaining) })
+    )
 
   test("an entry remains for no longer, because the uptime of the machine counts", function*() {
     const { folder, store } = yield* written
@@ -173,7 +216,8 @@ describe.concurrent("FileTokenStore with a file that was", () => {
     "cut off": (file) => writeFileSync(file, readFileSync(file).subarray(0, 20)),
     "emptied": (file) => writeFileSync(file, ""),
     "overwritten": (file) => writeFileSync(file, Buffer.from([0xff, 0, 0xfe])),
-    "overwritten by other JSON": (file) => writeFileSync(file, JSON.stringify({ value: 7, from: 0, until: 1e15 })),
+    "overwritten by other JSON": (file) =>
+      writeFileSync(file, JSON.stringify({ value: 7, from: 0, until: 1e15 })),
     ...process.platform === "win32" ? {} : {
       "replaced by a pipe": (file: string) => {
         rmSync(file)
@@ -181,7 +225,8 @@ describe.concurrent("FileTokenStore with a file that was", () => {
       }
     },
     "deleted": (file) => rmSync(file),
-    "deleted with their folder": (file) => rmSync(dirname(file), { recursive: true, force: true })
+    "deleted with their folder": (file) =>
+      rmSync(dirname(file), { recursive: true, force: true })
   }
   for (const [name, damage] of Object.entries(damages)) {
     test.live(`${name} finds no entry, and keeps the next entry and the next lease`, function*() {
@@ -242,7 +287,9 @@ describe("FileTokenStore does not use a folder", () => {
     for (const path of [folder, own(folder)]) {
       for (const mode of [0o755, 0o770, 0o701]) {
         chmodSync(path, mode)
-        const reason = `other users can open its folder: its mode is ${mode.toString(8)}, not 700`
+        const reason = `other users can open its folder: its mode is ${
+          mode.toString(8)
+        }, not 700`
         yield* allFail(store, reason, [...all, "extend", "release"], lease)
       }
       chmodSync(path, 0o700)
@@ -258,7 +305,11 @@ describe("FileTokenStore does not use a folder", () => {
     const { getuid } = process
     yield* Effect.acquireUseRelease(
       Effect.sync(() => Object.assign(process, { getuid: undefined })),
-      () => Effect.map(entryOf(store, "key"), (entry) => deepStrictEqual(entry, Option.some("entry"))),
+      () =>
+        Effect.map(
+          entryOf(store, "key"),
+          (entry) => deepStrictEqual(entry, Option.some("entry"))
+        ),
       () => Effect.sync(() => Object.assign(process, { getuid }))
     )
   })
@@ -288,7 +339,8 @@ type Change = (fs: FileSystem.FileSystem) => Partial<FileSystem.FileSystem>
 /** A write fails. Some systems create the file before they report that the disk is full. */
 const full: Change = () => ({ writeFileString: code("ENOSPC") })
 const halfFull: Change = (fs) => ({
-  writeFileString: (...parameters) => Effect.zipRight(fs.writeFileString(...parameters), code("ENOSPC")())
+  writeFileString: (...parameters) =>
+    Effect.zipRight(fs.writeFileString(...parameters), code("ENOSPC")())
 })
 
 const readOnly: Change = () => {
@@ -309,9 +361,16 @@ const ofPlatform = { module: "FileSystem", method: "readFile" } as const
 const withoutCause = new PlatformError.SystemError({ reason: "TimedOut", ...ofPlatform })
 
 /** Reading a file fails. */
-const unreadable = (readFileString: ReturnType<typeof fails>): Change => () => ({ readFileString })
+const unreadable = (readFileString: ReturnType<typeof fails>): Change => () => ({
+  readFileString
+})
 
-type Failure = readonly [when: string, change: Change, reason: string, failing: Parameters<typeof allFail>[2]]
+type Failure = readonly [
+  when: string,
+  change: Change,
+  reason: string,
+  failing: Parameters<typeof allFail>[2]
+]
 
 const onlyPosix: ReadonlyArray<Failure> = [
   [
@@ -320,7 +379,12 @@ const onlyPosix: ReadonlyArray<Failure> = [
     "its folder belongs to another user",
     all
   ],
-  ["others can open it", withInfo({ mode: 0o40007 }), "other users can open its folder: its mode is 007, not 700", all]
+  [
+    "others can open it",
+    withInfo({ mode: 0o40007 }),
+    "other users can open its folder: its mode is 007, not 700",
+    all
+  ]
 ]
 
 describe("FileTokenStore fails", () => {
@@ -331,27 +395,43 @@ describe("FileTokenStore fails", () => {
     ["a file cannot be read", unreadable(code("EIO")), "EIO", reads],
     ["an error has no code", unreadable(code(7)), "Unknown", reads],
     ["an error has no cause", unreadable(fails(withoutCause)), "TimedOut", reads],
-    ["an argument is unusable", unreadable(fails(new PlatformError.BadArgument(ofPlatform))), "BadArgument", reads],
+    [
+      "an argument is unusable",
+      unreadable(fails(new PlatformError.BadArgument(ofPlatform))),
+      "BadArgument",
+      reads
+    ],
     ...isPosix ? onlyPosix : []
-  ])("with the reason and without paths, and keeps what is stored, when %s", function*([, change, reason, failing]) {
-    const { files, folder, store } = yield* started
-    yield* store.put("key", "entry", "1 minute")
-    yield* store.lease("leased", "1 minute")
-    const before = files()
-    const broken = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
-    yield* allFail(broken, reason, failing)
-    if (!failing.includes("get")) {
-      deepStrictEqual(yield* entryOf(broken, "key"), Option.some("entry"))
-      deepStrictEqual(yield* broken.lease("leased", "1 minute"), Option.none())
+  ])(
+    "with the reason and without paths, and keeps what is stored, when %s",
+    function*([, change, reason, failing]) {
+      const { files, folder, store } = yield* started
+      yield* store.put("key", "entry", "1 minute")
+      yield* store.lease("leased", "1 minute")
+      const before = files()
+      const broken = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
+      yield* allFail(broken, reason, failing)
+      if (!failing.includes("get")) {
+        deepStrictEqual(yield* entryOf(broken, "key"), Option.some("entry"))
+        deepStrictEqual(yield* broken.lease("leased", "1 minute"), Option.none())
+      }
+      deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
+      deepStrictEqual(files(), before)
     }
-    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
-    deepStrictEqual(files(), before)
-  })
+  )
 
-  const createdByOthers = [openToAll, "other users can open its folder: its mode is 755, not 700"] as const
+  const createdByOthers = [
+    openToAll,
+    "other users can open its folder: its mode is 755, not 700"
+  ] as const
 
   test.live("to create its folder, and writes nothing, when the disk is full or another process creates it for all", function*() {
-    for (const [change, reason] of [[full, "ENOSPC"], ...isPosix ? [createdByOthers] : []] as const) {
+    for (
+      const [change, reason] of [
+        [full, "ENOSPC"],
+        ...isPosix ? [createdByOthers] : []
+      ] as const
+    ) {
       const folder = yield* newFolder
       const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
       yield* allFail(store, reason, ["put", "lease"])
@@ -373,30 +453,39 @@ describe("the folder of FileTokenStore", () => {
         return before
       }),
       () => effect,
-      (before) => Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
+      (before) =>
+        Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
     )
 
   onPosix("is by default a folder of the system for the state of this user", function*() {
-    const folders: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, string]> = [
-      ["linux", given, given.XDG_STATE_HOME],
-      ["linux", {}, home(".local", "state")],
-      // The XDG standard ignores a relative path.
-      ["linux", { XDG_STATE_HOME: "state" }, home(".local", "state")],
-      ["darwin", given, home("Library", "Caches")],
-      ["win32", given, given.LOCALAPPDATA],
-      ["win32", {}, home("AppData", "Local")]
-    ]
+    const folders: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, string]> =
+      [
+        ["linux", given, given.XDG_STATE_HOME],
+        ["linux", {}, home(".local", "state")],
+        // The XDG standard ignores a relative path.
+        ["linux", { XDG_STATE_HOME: "state" }, home(".local", "state")],
+        ["darwin", given, home("Library", "Caches")],
+        ["win32", given, given.LOCALAPPDATA],
+        ["win32", {}, home("AppData", "Local")]
+      ]
     for (const [platform, variables, folder] of folders) {
-      const found = yield* FileTokenStore.defaultFolder.pipe(on(platform), withVariables(variables))
+      const found = yield* FileTokenStore.defaultFolder.pipe(
+        on(platform),
+        withVariables(variables)
+      )
       assert.strictEqual(found, join(folder, "store-api", "tokens"))
     }
   })
 
-  const putOver = <E>(layer: Layer.Layer<TokenStore.TokenStore, E>, config: ReadonlyArray<readonly [string, string]>) =>
-    Effect.flatMap(TokenStore.TokenStore, (store) => store.put("key", "entry", "1 minute")).pipe(
-      Effect.provide(layer),
-      Effect.withConfigProvider(ConfigProvider.fromMap(new Map(config)))
-    )
+  const putOver = <E>(
+    layer: Layer.Layer<TokenStore.TokenStore, E>,
+    config: ReadonlyArray<readonly [string, string]>
+  ) =>
+    Effect.flatMap(TokenStore.TokenStore, (store) => store.put("key", "entry", "1 minute"))
+      .pipe(
+        Effect.provide(layer),
+        Effect.withConfigProvider(ConfigProvider.fromMap(new Map(config)))
+      )
 
   test.live("can be configured", function*() {
     const folder = yield* newFolder
@@ -404,8 +493,12 @@ describe("the folder of FileTokenStore", () => {
     assert.lengthOf(readdirSync(folder), 1)
     const state = yield* newFolder
     yield* withVariables({ XDG_STATE_HOME: state })(putOver(FileTokenStore.layerConfig(), []))
-    if (process.platform === "linux") assert.lengthOf(readdirSync(join(state, "store-api", "tokens")), 1)
-    const error = yield* Effect.flip(putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]]))
+    if (process.platform === "linux") {
+      assert.lengthOf(readdirSync(join(state, "store-api", "tokens")), 1)
+    }
+    const error = yield* Effect.flip(
+      putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]])
+    )
     assert.include(JSON.stringify(error), "STORE_API_TOKEN_FOLDER")
     assert.match(JSON.stringify(error), /must not be empty|length of at least 1/)
   })
@@ -416,17 +509,22 @@ describe("FileTokenStore, while another process changes the folder", () => {
     ["replaced", "new", undefined],
     ["replaced twice", "last", "link"],
     ["removed", "nothing", undefined]
-  ])("does not remove an entry that was %s, and keeps the last one", function*([when, last, step]) {
-    const { files, folder, store } = yield* started
-    yield* store.put("key", "old", "1 minute")
-    const slow = yield* slowed(folder, {
-      rename: when === "removed" ? store.remove("key", "old") : store.put("key", "new", "1 minute"),
-      ...(step !== undefined && { [step]: store.put("key", last, "1 minute") })
-    })
-    assert.isFalse(yield* slow.remove("key", "old"))
-    deepStrictEqual(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"), last)
-    assert.lengthOf(files(), when === "removed" ? 0 : 1)
-  })
+  ])(
+    "does not remove an entry that was %s, and keeps the last one",
+    function*([when, last, step]) {
+      const { files, folder, store } = yield* started
+      yield* store.put("key", "old", "1 minute")
+      const slow = yield* slowed(folder, {
+        rename: when === "removed"
+          ? store.remove("key", "old")
+          : store.put("key", "new", "1 minute"),
+        ...(step !== undefined && { [step]: store.put("key", last, "1 minute") })
+      })
+      assert.isFalse(yield* slow.remove("key", "old"))
+      deepStrictEqual(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"), last)
+      assert.lengthOf(files(), when === "removed" ? 0 : 1)
+    }
+  )
 
   test.live("does not lose an entry that was replaced when the remove is interrupted", function*() {
     const { files, folder, store } = yield* started
@@ -457,11 +555,15 @@ describe("FileTokenStore, while another process changes the folder", () => {
       Effect.gen(function*() {
         const { folder, store } = yield* started
         const other = yield* Deferred.make<Option.Option<TokenStore.Lease>>()
-        const taking = Effect.flatMap(store.lease("key", "1 minute"), (lease) => Deferred.succeed(other, lease))
+        const taking = Effect.flatMap(store.lease("key", "1 minute"), (lease) =>
+          Deferred.succeed(other, lease))
         const lease = yield* (yield* storeOver(folder, at(taking))).lease("key", "1 minute")
         // Without a step before which the other process took it, there is no other lease.
         yield* Deferred.succeed(other, Option.none())
-        assert.notStrictEqual(Option.isSome(lease), Option.isSome(yield* Deferred.await(other)))
+        assert.notStrictEqual(
+          Option.isSome(lease),
+          Option.isSome(yield* Deferred.await(other))
+        )
       })
     )
     assert.isAbove(steps, 5)
@@ -473,9 +575,12 @@ describe("FileTokenStore, while another process changes the folder", () => {
     let got = 0
     for (let round = 0; round < rounds; round++) {
       yield* store.lease(`key ${round}`, 0)
-      const leases = yield* Effect.all(Effect.replicate(store.lease(`key ${round}`, "1 minute"), 10), {
-        concurrency: "unbounded"
-      })
+      const leases = yield* Effect.all(
+        Effect.replicate(store.lease(`key ${round}`, "1 minute"), 10),
+        {
+          concurrency: "unbounded"
+        }
+      )
       assert.isTrue(leases.some(Option.isSome))
       got += leases.filter(Option.isSome).length
     }
@@ -498,7 +603,8 @@ describe("FileTokenStore removes", () => {
         age(isOld ? 120 : 20, join(own(folder), file))
         return file
       })
-    const part = (text: string) => Effect.sync(() => writeFileSync(join(own(folder), `${randomUUID()}.part`), text))
+    const part = (text: string) =>
+      Effect.sync(() => writeFileSync(join(own(folder), `${randomUUID()}.part`), text))
     const kept = [
       yield* added(store.put("valid", "entry", "1 minute"), true),
       yield* added(store.lease("valid", "1 minute"), true),
@@ -520,9 +626,20 @@ describe("FileTokenStore removes", () => {
     const { fileOf, folder, store } = yield* started
     yield* store.put("key", "expired", 0)
     const [key, uuid] = ["0123456789abcdef0123456789abcdef", randomUUID()]
-    const names = ["note", `${key}.entry.note`, `note.${key}.entry`, `${key}0.lease`, `${uuid}.partial`]
-      .concat(`note ${uuid}.part`, `${key}/sealed.${uuid}`).map((name) => join(own(folder), name))
-    const foreign = [...names, ...[`${key}.entry`, `${uuid}.part`].map((name) => join(folder, name))]
+    const names = [
+      "note",
+      `${key}.entry.note`,
+      `note.${key}.entry`,
+      `${key}0.lease`,
+      `${uuid}.partial`
+    ]
+      .concat(`note ${uuid}.part`, `${key}/sealed.${uuid}`).map((name) =>
+        join(own(folder), name)
+      )
+    const foreign = [
+      ...names,
+      ...[`${key}.entry`, `${uuid}.part`].map((name) => join(folder, name))
+    ]
     for (const file of foreign) {
       mkdirSync(dirname(file), { recursive: true })
       writeFileSync(file, "")
@@ -540,7 +657,9 @@ describe("FileTokenStore removes", () => {
     const { fileOf, folder, store } = yield* started
     yield* store.put("key", "expired", 0)
     const expired = fileOf("entry")
-    const unreadable = ["0", "f"].map((digit) => join(own(folder), `${digit.repeat(32)}.entry`))
+    const unreadable = ["0", "f"].map((digit) =>
+      join(own(folder), `${digit.repeat(32)}.entry`)
+    )
     for (const path of unreadable) mkdirSync(path)
     age(120, ...pathsIn(folder))
     yield* putAnother(store)
@@ -551,7 +670,8 @@ describe("FileTokenStore removes", () => {
 
   const uses = {
     put: (store: TokenStore.Service) => store.put("key", "mine", "1 minute"),
-    lease: (store: TokenStore.Service) => Effect.map(store.lease("key", "1 minute"), Option.getOrThrow)
+    lease: (store: TokenStore.Service) =>
+      Effect.map(store.lease("key", "1 minute"), Option.getOrThrow)
   }
 
   /** The entry or the lease exists, and no other process can get the lease. */
@@ -561,7 +681,10 @@ describe("FileTokenStore removes", () => {
         deepStrictEqual(yield* entryOf(store, "key"), Option.some("mine"))
         return
       }
-      deepStrictEqual([yield* lease.extend, yield* store.lease("key", "1 minute")], [true, Option.none()])
+      deepStrictEqual([yield* lease.extend, yield* store.lease("key", "1 minute")], [
+        true,
+        Option.none()
+      ])
     })
 
   /** A store whose key has an expired entry and an expired lease. */
@@ -604,8 +727,12 @@ describe("FileTokenStore removes", () => {
 })
 
 describe("FileTokenStore still works after a process is killed", () => {
-  const inTwoMinutes = Object.assign(Clock.make(), { currentTimeMillis: Effect.sync(() => Date.now() + 120_000) })
-  const operations: Readonly<Record<string, (store: TokenStore.Service) => Effect.Effect<unknown, unknown>>> = {
+  const inTwoMinutes = Object.assign(Clock.make(), {
+    currentTimeMillis: Effect.sync(() => Date.now() + 120_000)
+  })
+  const operations: Readonly<
+    Record<string, (store: TokenStore.Service) => Effect.Effect<unknown, unknown>>
+  > = {
     put: (store) => store.put("key", "new", "1 minute"),
     lease: (store) =>
       Effect.map(store.lease("key", "50 millis"), Option.getOrThrow).pipe(
@@ -623,11 +750,18 @@ describe("FileTokenStore still works after a process is killed", () => {
           yield* store.lease("key", 0)
           age(120, ...pathsIn(folder))
           const killed = yield* Deferred.make<void>()
-          const kill = Effect.zipRight(Deferred.succeed(killed, undefined), Effect.async<never>(() => undefined))
+          const kill = Effect.zipRight(
+            Deferred.succeed(killed, undefined),
+            Effect.async<never>(() => undefined)
+          )
           // It never ends, like an effect of a killed process.
-          const operating = yield* Effect.forkDaemon(operate(yield* storeOver(folder, at(kill))))
+          const operating = yield* Effect.forkDaemon(
+            operate(yield* storeOver(folder, at(kill)))
+          )
           yield* Effect.race(Deferred.await(killed), Fiber.await(operating))
-          if (name === "remove" && Option.isNone(yield* store.get("key"))) yield* store.put("key", "new", "1 minute")
+          if (name === "remove" && Option.isNone(yield* store.get("key"))) {
+            yield* store.put("key", "new", "1 minute")
+          }
           yield* stillWorks(store, (entry) => entry === "old" || entry === "new")
           // Two minutes later its files are removed.
           yield* Effect.withClock(putAnother(store), inTwoMinutes)

@@ -11,10 +11,37 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/certificates"
-import { at, byName, call, collectGarbage, get, hanging, listen, onThisMachine } from "@store-api/testing/loopback"
-import { silent, startProxy, startStore, startTlsStore, until, withVariables } from "@store-api/testing/loopback"
+import {
+  at,
+  byName,
+  call,
+  collectGarbage,
+  get,
+  hanging,
+  listen,
+  onThisMachine
+} from "@store-api/testing/loopback"
+import {
+  silent,
+  startProxy,
+  startStore,
+  startTlsStore,
+  until,
+  withVariables
+} from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Config, ConfigProvider, Duration, Effect, Either, Exit, Fiber, Layer, Redacted, Scope } from "effect"
+import {
+  Config,
+  ConfigProvider,
+  Duration,
+  Effect,
+  Either,
+  Exit,
+  Fiber,
+  Layer,
+  Redacted,
+  Scope
+} from "effect"
 
 onThisMachine()
 
@@ -24,17 +51,34 @@ describe("options that cannot be used", () => {
   const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
 
   const wholeNumber = "must be a whole number from 1"
-  const proxyReason = "must be an http:// or https:// URL, a user name and password in it percent-encoded"
+  const proxyReason =
+    "must be an http:// or https:// URL, a user name and password in it percent-encoded"
   const caReason = "must contain certificates in PEM"
-  const proxies = [`ftp://user:${password}`, `socks5://user:${password}`, `ws://user:${password}`]
+  const proxies = [
+    `ftp://user:${password}`,
+    `socks5://user:${password}`,
+    `ws://user:${password}`
+  ]
     .concat(`http://user:${password}%zz`).map((start) => `${start}@proxy.example`)
   const bytes = new TextEncoder().encode("to-keep")
 
-  type Row = readonly [option: string, reason: string, unusable: ReadonlyArray<NodeHttp.Options>]
+  type Row = readonly [
+    option: string,
+    reason: string,
+    unusable: ReadonlyArray<NodeHttp.Options>
+  ]
   const rows: ReadonlyArray<Row> = [
-    ["http.connections", wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
+    [
+      "http.connections",
+      wholeNumber,
+      [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))
+    ],
     ["http.proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
-    ["http.ca", caReason, ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))]
+    [
+      "http.ca",
+      caReason,
+      ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))
+    ]
   ]
 
   const areNamed = (rows: ReadonlyArray<Row>) =>
@@ -42,8 +86,18 @@ describe("options that cannot be used", () => {
       for (const [option, reason, unusable] of rows) {
         for (const options of unusable) {
           const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
-          deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", option, reason])
-          for (const text of [error.message, inspect(error, { depth: Infinity }), JSON.stringify(error)]) {
+          deepStrictEqual([error._tag, error.option, error.reason], [
+            "ConfigurationError",
+            option,
+            reason
+          ])
+          for (
+            const text of [
+              error.message,
+              inspect(error, { depth: Infinity }),
+              JSON.stringify(error)
+            ]
+          ) {
             assert.notInclude(text, password)
             assert.notInclude(text, "to-keep")
           }
@@ -55,22 +109,31 @@ describe("options that cannot be used", () => {
     yield* areNamed(rows)
   })
 
-  test.live.runIf(canMakeCertificates)("are named also if another certificate or key is usable", function*() {
-    const [{ cert, key: own }, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
-    const redacted = Redacted.make(own)
-    yield* areNamed([
-      ["http.ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
-      ["http.key", "is missing, cert needs it", [{ cert }]],
-      ["http.cert", "is missing, key needs it", [{ key: redacted }]],
-      ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }, { cert: "", key: redacted }]],
-      [
-        "http.key",
-        "must be a private key in PEM, without a passphrase",
-        [key, ""].map((key) => ({ cert, key: Redacted.make(key) }))
-      ],
-      ["http.key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
-    ])
-  })
+  test.live.runIf(canMakeCertificates)(
+    "are named also if another certificate or key is usable",
+    function*() {
+      const [{ cert, key: own }, other] = [
+        yield* selfSigned(),
+        yield* selfSigned("localhost", 2)
+      ]
+      const redacted = Redacted.make(own)
+      yield* areNamed([
+        ["http.ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
+        ["http.key", "is missing, cert needs it", [{ cert }]],
+        ["http.cert", "is missing, key needs it", [{ key: redacted }]],
+        ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }, {
+          cert: "",
+          key: redacted
+        }]],
+        [
+          "http.key",
+          "must be a private key in PEM, without a passphrase",
+          [key, ""].map((key) => ({ cert, key: Redacted.make(key) }))
+        ],
+        ["http.key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
+      ])
+    }
+  )
 })
 
 /** Replaces `getCACertificates` of Node, which Node has since 22.15. */
@@ -94,7 +157,8 @@ describe.runIf(canMakeCertificates)("ca", () => {
   const outcome = (server: string, options?: NodeHttp.Options) =>
     get(server).pipe(
       Effect.provide(NodeHttp.layer(options)),
-      Effect.catchTag("RequestError", ({ cause }) => Effect.succeed(String((cause as { code: unknown }).code)))
+      Effect.catchTag("RequestError", ({ cause }) =>
+        Effect.succeed(String((cause as { code: unknown }).code)))
     )
   const trusted = `{"authorization":"none"}`
 
@@ -102,20 +166,33 @@ describe.runIf(canMakeCertificates)("ca", () => {
     const [identity, other] = [yield* selfSigned(), yield* selfSigned("other.example")]
     const server = yield* startTlsStore(identity)
     const bytes = new TextEncoder().encode(identity.cert)
-    for (const ca of [identity.cert, bytes, [other.cert, identity.cert], `a comment\n${other.cert}${identity.cert}`]) {
+    for (
+      const ca of [
+        identity.cert,
+        bytes,
+        [other.cert, identity.cert],
+        `a comment\n${other.cert}${identity.cert}`
+      ]
+    ) {
       assert.strictEqual(yield* outcome(server.url, { ca }), trusted)
     }
     const named = yield* startTlsStore(other)
-    assert.strictEqual(yield* outcome(named.url, { ca: other.cert }), "ERR_TLS_CERT_ALTNAME_INVALID")
+    assert.strictEqual(
+      yield* outcome(named.url, { ca: other.cert }),
+      "ERR_TLS_CERT_ALTNAME_INVALID"
+    )
   })
 
   test.live("uses HTTP/1.1, even if the server offers HTTP/2", function*() {
     const identity = yield* selfSigned()
     const versions: Array<string> = []
-    const server = createSecureServer({ ...identity, allowHTTP1: true }, (request, response) => {
-      versions.push(request.httpVersion)
-      response.end()
-    })
+    const server = createSecureServer(
+      { ...identity, allowHTTP1: true },
+      (request, response) => {
+        versions.push(request.httpVersion)
+        response.end()
+      }
+    )
     const { url } = yield* listen(server, { host: "localhost", protocol: "https" })
     yield* Effect.provide(get(url), NodeHttp.layer({ ca: identity.cert }))
     deepStrictEqual(versions, ["1.1"])
@@ -135,9 +212,15 @@ describe.runIf(canMakeCertificates)("ca", () => {
 
   test.live("is the only way to trust a server: NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect", function*() {
     const server = yield* startTlsStore(yield* selfSigned())
-    const both = Effect.all([outcome(server.url), Effect.provide(get(server.url), NodeHttpClient.layerUndici)])
+    const both = Effect.all([
+      outcome(server.url),
+      Effect.provide(get(server.url), NodeHttpClient.layerUndici)
+    ])
     // undici alone obeys the variable.
-    deepStrictEqual(yield* both.pipe(withVariables({ NODE_TLS_REJECT_UNAUTHORIZED: "0" })), [untrusted, trusted])
+    deepStrictEqual(yield* both.pipe(withVariables({ NODE_TLS_REJECT_UNAUTHORIZED: "0" })), [
+      untrusted,
+      trusted
+    ])
   })
 })
 
@@ -149,12 +232,17 @@ describe.runIf(canMakeCertificates)("cert and key", () => {
       (identity) =>
         startTlsStore(identity, { requestCert: true, ca: [...ca] }, ({ socket }, response) => {
           response.setHeader("Connection", "close")
-          response.end(socket instanceof TLSSocket ? socket.getPeerCertificate().subject.CN : "")
+          response.end(
+            socket instanceof TLSSocket ? socket.getPeerCertificate().subject.CN : ""
+          )
         })
     )
 
   test.live("authenticate the client to a server that requires a certificate", function*() {
-    const [{ cert: ca }, { cert, key }] = [yield* selfSigned(), yield* selfSigned("client.example")]
+    const [{ cert: ca }, { cert, key }] = [
+      yield* selfSigned(),
+      yield* selfSigned("client.example")
+    ]
     const { url } = yield* requiring([cert])
     const withKey = NodeHttp.layer({ ca, cert, key: Redacted.make(key) })
     assert.strictEqual(yield* Effect.provide(get(url), withKey), "client.example")
@@ -163,13 +251,20 @@ describe.runIf(canMakeCertificates)("cert and key", () => {
   })
 
   test.live("are those of the time when the layer was built: a renewed certificate is used by the next layer", function*() {
-    const [first, second] = [yield* selfSigned("first.example"), yield* selfSigned("second.example")]
+    const [first, second] = [
+      yield* selfSigned("first.example"),
+      yield* selfSigned("second.example")
+    ]
     const { url } = yield* requiring([first.cert, second.cert])
     const { cert: ca } = yield* selfSigned()
     const files = yield* filesOf(first)
     const live = Layer.unwrapEffect(
       Effect.sync(() =>
-        NodeHttp.layer({ ca, cert: readFileSync(files.cert), key: Redacted.make(readFileSync(files.key, "utf8")) })
+        NodeHttp.layer({
+          ca,
+          cert: readFileSync(files.cert),
+          key: Redacted.make(readFileSync(files.key, "utf8"))
+        })
       )
     )
     const renewed = Effect.gen(function*() {
@@ -178,7 +273,11 @@ describe.runIf(canMakeCertificates)("cert and key", () => {
       writeFileSync(files.key, second.key)
       return [before, yield* get(url), yield* Effect.provide(get(url), Layer.fresh(live))]
     })
-    deepStrictEqual(yield* Effect.provide(renewed, live), ["first.example", "first.example", "second.example"])
+    deepStrictEqual(yield* Effect.provide(renewed, live), [
+      "first.example",
+      "first.example",
+      "second.example"
+    ])
   })
 })
 
@@ -199,21 +298,32 @@ describe("keep-alive", () => {
 describe("the option connections", () => {
   /** A slow server, so that many requests are in flight. */
   const slow = Effect.suspend(() =>
-    listen(Http.createServer((_request, response) => void setTimeout(() => response.end("done"), 20)))
+    listen(
+      Http.createServer((_request, response) =>
+        void setTimeout(() => response.end("done"), 20)
+      )
+    )
   )
-  const fifty = (url: string) => Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
+  const fifty = (url: string) =>
+    Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
 
-  test.live.each([1, 4])("limits the open connections of 50 concurrent requests to %i", function*(connections) {
-    const server = yield* slow
-    const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
-    deepStrictEqual(answers, Array<string>(50).fill("done"))
-    assert.strictEqual(server.most(), connections)
-  })
+  test.live.each([1, 4])(
+    "limits the open connections of 50 concurrent requests to %i",
+    function*(connections) {
+      const server = yield* slow
+      const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
+      deepStrictEqual(answers, Array<string>(50).fill("done"))
+      assert.strictEqual(server.most(), connections)
+    }
+  )
 
   test.live("limits the open connections through a proxy", function*() {
     const server = yield* slow
     const proxy = yield* startProxy()
-    yield* Effect.provide(fifty(byName(server)), NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) }))
+    yield* Effect.provide(
+      fifty(byName(server)),
+      NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) })
+    )
     deepStrictEqual([server.most(), proxy.most()], [4, 4])
   })
 
@@ -225,17 +335,23 @@ describe("the option connections", () => {
 })
 
 describe("layerDispatcher", () => {
-  test.live.runIf(canMakeCertificates)("works with a client of the application, and prints no key", function*() {
-    const server = yield* startStore
-    const { cert, key } = yield* selfSigned()
-    yield* Effect.gen(function*() {
-      const dispatcher = yield* NodeHttpClient.Dispatcher
-      const client = yield* Effect.provide(HttpClient.HttpClient, NodeHttpClient.layerUndiciWithoutDispatcher)
-      assert.strictEqual((yield* client.get(server.url)).status, 200)
-      const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
-      assert.notInclude(printed, key.split("\n")[1] ?? "")
-    }).pipe(Effect.provide(NodeHttp.layerDispatcher({ cert, key: Redacted.make(key) })))
-  })
+  test.live.runIf(canMakeCertificates)(
+    "works with a client of the application, and prints no key",
+    function*() {
+      const server = yield* startStore
+      const { cert, key } = yield* selfSigned()
+      yield* Effect.gen(function*() {
+        const dispatcher = yield* NodeHttpClient.Dispatcher
+        const client = yield* Effect.provide(
+          HttpClient.HttpClient,
+          NodeHttpClient.layerUndiciWithoutDispatcher
+        )
+        assert.strictEqual((yield* client.get(server.url)).status, 200)
+        const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
+        assert.notInclude(printed, key.split("\n")[1] ?? "")
+      }).pipe(Effect.provide(NodeHttp.layerDispatcher({ cert, key: Redacted.make(key) })))
+    }
+  )
 })
 
 describe("layerConfig", () => {
@@ -244,7 +360,9 @@ describe("layerConfig", () => {
     const build = (connections: string) =>
       HttpClient.HttpClient.pipe(
         Effect.provide(live),
-        Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["CONNECTIONS", connections]])))
+        Effect.withConfigProvider(
+          ConfigProvider.fromMap(new Map([["CONNECTIONS", connections]]))
+        )
       )
     yield* build("3")
     const error = yield* Effect.flip(build("0"))
@@ -279,10 +397,14 @@ describe("closing the scope", () => {
     const server = yield* hanging
     const scope = yield* Scope.make()
     const context = yield* Layer.buildWithScope(NodeHttp.layer({ connections: 1 }), scope)
-    const both = Effect.all([Effect.flip(get(server.url)), Effect.flip(get(server.url))], { concurrency: 2 })
+    const both = Effect.all([Effect.flip(get(server.url)), Effect.flip(get(server.url))], {
+      concurrency: 2
+    })
     const waiting = yield* Effect.fork(Effect.provide(both, context))
     yield* until(() => server.open() === 1)
-    const [took, errors] = yield* Effect.timed(Effect.zipRight(Scope.close(scope, Exit.void), Fiber.join(waiting)))
+    const [took, errors] = yield* Effect.timed(
+      Effect.zipRight(Scope.close(scope, Exit.void), Fiber.join(waiting))
+    )
     assert.isBelow(Duration.toMillis(took), 15_000)
     deepStrictEqual(errors.map(({ _tag }) => _tag), ["RequestError", "RequestError"])
     yield* until(() => server.open() === 0)
@@ -291,7 +413,11 @@ describe("closing the scope", () => {
 
   const cases = [
     ["a handshake", silent, undefined],
-    ["a handshake behind a tunnel", silent, startProxyWithoutTunnel("HTTP/1.1 200 OK\r\n\r\n")],
+    [
+      "a handshake behind a tunnel",
+      silent,
+      startProxyWithoutTunnel("HTTP/1.1 200 OK\r\n\r\n")
+    ],
     ["a handshake with a proxy", hanging, silent],
     ["a tunnel", hanging, startProxyWithoutTunnel("")]
   ] as const
@@ -359,13 +485,16 @@ describe("a token request over an HTTP client whose scope is closed", () => {
 describe("a layer", () => {
   test.live("does not keep closed sockets in memory", function*() {
     const sockets: Array<WeakRef<object>> = []
-    const onSocket = (message: unknown) => void sockets.push(new WeakRef((message as { socket: object }).socket))
+    const onSocket = (message: unknown) =>
+      void sockets.push(new WeakRef((message as { socket: object }).socket))
     yield* Effect.acquireRelease(
       Effect.sync(() => subscribe("net.client.socket", onSocket)),
       () => Effect.sync(() => unsubscribe("net.client.socket", onSocket))
     )
     const server = yield* listen(
-      Http.createServer((_request, response) => response.setHeader("Connection", "close").end())
+      Http.createServer((_request, response) =>
+        response.setHeader("Connection", "close").end()
+      )
     )
     const count = 20
     yield* Effect.gen(function*() {

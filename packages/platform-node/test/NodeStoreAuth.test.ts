@@ -3,7 +3,13 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, TokenSource } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
-import { authorized, call, onThisMachine, startStore, startTlsStore } from "@store-api/testing/loopback"
+import {
+  authorized,
+  call,
+  onThisMachine,
+  startStore,
+  startTlsStore
+} from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Cause, Config, ConfigProvider, DateTime, Effect, Exit, Layer, Redacted } from "effect"
 

@@ -9,8 +9,22 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, TokenStore } from "@store-api/core"
 import { type NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
-import { at, byName, collectGarbage, elsewhere, freePort, listen, onThisMachine } from "@store-api/testing/loopback"
-import { type Server, startProxy, startStore, until, withVariables } from "@store-api/testing/loopback"
+import {
+  at,
+  byName,
+  collectGarbage,
+  elsewhere,
+  freePort,
+  listen,
+  onThisMachine
+} from "@store-api/testing/loopback"
+import {
+  type Server,
+  startProxy,
+  startStore,
+  until,
+  withVariables
+} from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Option, Redacted } from "effect"
 
@@ -40,12 +54,16 @@ type Scenario = (rig: Rig) => Promise<unknown>
 
 type Respond = (response: Http.ServerResponse) => void
 
-const ends = (status: number, body?: string | Buffer, headers: Http.OutgoingHttpHeaders = {}): Respond => (response) =>
-  void response.writeHead(status, headers).end(body)
+const ends =
+  (status: number, body?: string | Buffer, headers: Http.OutgoingHttpHeaders = {}): Respond =>
+  (response) => void response.writeHead(status, headers).end(body)
 
 const responses: Record<string, Respond> = {
   "/cookies": (response) =>
-    void response.writeHead(201, "Fine so far", { "Set-Cookie": ["a=1", "b=2"], "X-Twice": ["1", "2"] }).end("made"),
+    void response.writeHead(201, "Fine so far", {
+      "Set-Cookie": ["a=1", "b=2"],
+      "X-Twice": ["1", "2"]
+    }).end("made"),
   "/204": ends(204),
   "/304": ends(304, undefined, { ETag: "\"x\"" }),
   "/401": ends(401, "no", { "WWW-Authenticate": "Bearer error=insufficient_scope" }),
@@ -78,7 +96,8 @@ const rig = Effect.gen(function*() {
     const boundary = /boundary=(.*)/.exec(headers["content-type"] ?? "")?.[1] ?? "no boundary"
     if (boundary !== "no boundary") headers["content-type"] = "multipart/form-data"
     seen.push(record)
-    const respond = responses[request.url?.split("?")[0] ?? ""] ?? ((response) => void response.end("received"))
+    const respond = responses[request.url?.split("?")[0] ?? ""] ??
+      ((response) => void response.end("received"))
     if (request.url === "/endless" || request.url === "/never") {
       respond(response)
       return
@@ -105,7 +124,13 @@ const make = (
     startStore,
     (auth) =>
       made(() =>
-        PromiseStoreAuth.make({ ...at(url), authUrl: auth.url, http: { proxy: "none" }, ...options, ...sharing })
+        PromiseStoreAuth.make({
+          ...at(url),
+          authUrl: auth.url,
+          http: { proxy: "none" },
+          ...options,
+          ...sharing
+        })
       )
   )
 
@@ -123,7 +148,9 @@ const observe = (scenario: Scenario, rig: Rig): Effect.Effect<unknown> =>
   Effect.map(
     Effect.promise(() => scenario(rig).catch(describeError)),
     (outcome) =>
-      JSON.parse(JSON.stringify({ outcome, seen: rig.seen }).replaceAll(String(rig.server.port), "port")) as unknown
+      JSON.parse(
+        JSON.stringify({ outcome, seen: rig.seen }).replaceAll(String(rig.server.port), "port")
+      ) as unknown
   )
 
 /** Runs each scenario with the global `fetch` and with that of `PromiseStoreAuth`: both must come out the same. */
@@ -133,11 +160,18 @@ const scenarios = (title: string, table: Readonly<Record<string, Scenario>>) =>
       test.live(name, function*() {
         const [expected, actual] = [yield* rig, yield* rig]
         const closed = `http://127.0.0.1:${yield* freePort}`
-        const { fetch, getToken } = yield* make(actual.url, { client: { trustedOrigins: [closed] } })
+        const { fetch, getToken } = yield* make(actual.url, {
+          client: { trustedOrigins: [closed] }
+        })
         yield* Effect.promise(getToken)
         deepStrictEqual(
           yield* observe(scenario, { ...actual, fetch, closed, isGlobal: false }),
-          yield* observe(scenario, { ...expected, fetch: globalThis.fetch, closed, isGlobal: true })
+          yield* observe(scenario, {
+            ...expected,
+            fetch: globalThis.fetch,
+            closed,
+            isGlobal: true
+          })
         )
       })
     }
@@ -145,7 +179,12 @@ const scenarios = (title: string, table: Readonly<Record<string, Scenario>>) =>
 
 /** All that a response says. */
 const told = async (response: Response) => ({
-  ...{ ok: response.ok, redirected: response.redirected, status: response.status, statusText: response.statusText },
+  ...{
+    ok: response.ok,
+    redirected: response.redirected,
+    status: response.status,
+    statusText: response.statusText
+  },
   ...{ type: response.type, url: response.url, isResponse: response instanceof Response },
   headers: [...response.headers].filter(([name]) => name !== "date"),
   cookies: response.headers.getSetCookie(),
@@ -167,32 +206,59 @@ const formOf = (item: string | Blob) => {
   return form
 }
 
-const methods = ["A B", ..."GET get HEAD post PUT delete options PATCH PROPFIND TRACE connect".split(" ")]
+const methods = [
+  "A B",
+  ..."GET get HEAD post PUT delete options PATCH PROPFIND TRACE connect".split(" ")
+]
 
 scenarios("methods and URLs", {
-  ...Object.fromEntries(methods.map((method) => [`method ${method}`, sending("/orders", { method })])),
-  "a string with a query and a fragment": sending("/orders?flag&x=a%20b&y=c+d&z=ä|[]#fragment"),
+  ...Object.fromEntries(
+    methods.map((method) => [`method ${method}`, sending("/orders", { method })])
+  ),
+  "a string with a query and a fragment": sending(
+    "/orders?flag&x=a%20b&y=c+d&z=ä|[]#fragment"
+  ),
   "a URL with a query and a fragment": async ({ fetch, url }) =>
     told(await fetch(new URL("/orders?flag&x=a%20b&y=c+d&z=ä|[]#fragment", url))),
-  "a URL with a user name": async ({ fetch, url }) => told(await fetch(`${url.replace("//", "//user:word@")}/orders`)),
+  "a URL with a user name": async ({ fetch, url }) =>
+    told(await fetch(`${url.replace("//", "//user:word@")}/orders`)),
   "a Request": async ({ fetch, url }) => {
-    const request = new Request(`${url}/orders?flag#fragment`, { method: "PUT", headers: { "X-A": "1" }, body: "text" })
+    const request = new Request(`${url}/orders?flag#fragment`, {
+      method: "PUT",
+      headers: { "X-A": "1" },
+      body: "text"
+    })
     return { ...await told(await fetch(request)), used: request.bodyUsed }
   },
   "a Request whose method, headers and body are replaced": async ({ fetch, url }) => {
-    const request = new Request(`${url}/orders`, { method: "PUT", headers: { "X-A": "1" }, body: "text" })
-    return told(await fetch(request, { method: "POST", headers: { "X-B": "2" }, body: new URLSearchParams("a=b c") }))
+    const request = new Request(`${url}/orders`, {
+      method: "PUT",
+      headers: { "X-A": "1" },
+      body: "text"
+    })
+    return told(
+      await fetch(request, {
+        method: "POST",
+        headers: { "X-B": "2" },
+        body: new URLSearchParams("a=b c")
+      })
+    )
   },
   "a Request with a form": async ({ fetch, url }) =>
-    told(await fetch(new Request(`${url}/orders`, { method: "POST", body: formOf("a chair") }))),
+    told(
+      await fetch(new Request(`${url}/orders`, { method: "POST", body: formOf("a chair") }))
+    ),
   "a Request with a cache mode": async ({ fetch, url }) =>
-    told(await fetch(new Request(`${url}/orders`, { cache: "no-store", headers: { "X-A": "1" } }))),
+    told(
+      await fetch(new Request(`${url}/orders`, { cache: "no-store", headers: { "X-A": "1" } }))
+    ),
   "a Request that was used": async ({ fetch, url }) => {
     const request = new Request(url, { method: "POST", body: "text" })
     await request.text()
     return told(await fetch(request))
   },
-  "an object that is neither a URL nor a Request": async ({ fetch }) => told(await fetch({ url: "/orders" } as Request))
+  "an object that is neither a URL nor a Request": async ({ fetch }) =>
+    told(await fetch({ url: "/orders" } as Request))
 })
 
 /** The DOM types lack `duplex`. */
@@ -215,7 +281,11 @@ scenarios("headers and bodies", {
     headers: [["X-A", "1"], ["x-a", "2"], ["Cookie", "a=1"], ["Accept", "x/y"]]
   }),
   "a header with a line break": sending("/orders", { headers: { "X-A": "1\n2" } }),
-  "a cache mode, a mode and a referrer": sending("/orders", { cache: "no-store", mode: "same-origin", referrer: "" }),
+  "a cache mode, a mode and a referrer": sending("/orders", {
+    cache: "no-store",
+    mode: "same-origin",
+    referrer: ""
+  }),
   "an integrity that does not match": sending("/orders", { integrity: "sha256-AAAA" }),
   "text": posting(() => "ä text"),
   "empty text": posting(() => ""),
@@ -223,16 +293,27 @@ scenarios("headers and bodies", {
   "text with a content type": posting(() => "{}", ofType),
   "a query": posting(() => new URLSearchParams({ item: "a chair" })),
   "a form": posting(() => formOf("a chair")),
-  "a form with a file": posting(() => formOf(new File(["bytes"], "a.csv", { type: "text/csv" }))),
+  "a form with a file": posting(() =>
+    formOf(new File(["bytes"], "a.csv", { type: "text/csv" }))
+  ),
   "a blob": posting(() => new Blob(["bytes"], { type: "text/csv" })),
   "bytes with a content type": posting(() => bytes, ofType),
   "a buffer with a content type": posting(() => bytes.buffer, ofType),
   "a stream": posting(() => streamOf("streamed"), half),
-  "a stream with its length": posting(() => streamOf("streamed"), { ...half, headers: { "Content-Length": "8" } }),
+  "a stream with its length": posting(() => streamOf("streamed"), {
+    ...half,
+    headers: { "Content-Length": "8" }
+  }),
   "a stream whose duplex is missing": posting(() => streamOf("streamed")),
-  "a stream that fails": posting(() => new ReadableStream({ start: (to) => to.error(new Error("broken")) }), half),
+  "a stream that fails": posting(
+    () => new ReadableStream({ start: (to) => to.error(new Error("broken")) }),
+    half
+  ),
   // Node sends an async iterable, which the DOM types do not know.
-  "an async iterable": posting(() => Readable.from([bytes]) as unknown as ReadableStream, half),
+  "an async iterable": posting(
+    () => Readable.from([bytes]) as unknown as ReadableStream,
+    half
+  ),
   "a stream of text": posting(() => ended("text"), half),
   "GET with a body": sending("/orders", { body: "text" }),
   "HEAD with a body": sending("/orders", { method: "HEAD", body: "text" })
@@ -293,7 +374,10 @@ async (rig) => {
     on("before")
     const url = rig.url + path
     const input = request === undefined ? url : new Request(url, request(signal))
-    const sent = rig.fetch(input, (init ?? (request === undefined ? own : undefined))?.(signal))
+    const sent = rig.fetch(
+      input,
+      (init ?? (request === undefined ? own : undefined))?.(signal)
+    )
     on("in its tick")
     // Waits until the API has the request.
     if (moment === "received") await Effect.runPromise(until(() => rig.seen.length === 1))
@@ -308,16 +392,22 @@ async (rig) => {
     (value) => ({ value }),
     (error: unknown) => ({ isReason: error === reason, error: describeError(error) })
   )
-  if (!rig.isGlobal && moment !== "read") await Effect.runPromise(until(() => rig.server.open() === 0))
+  if (!rig.isGlobal && moment !== "read") {
+    await Effect.runPromise(until(() => rig.server.open() === 0))
+  }
   return outcome
 }
 
 scenarios("a signal", {
   "before the call": aborted("before"),
-  "before a call with unusable arguments": aborted("before", { init: (signal) => ({ signal, method: "TRACE" }) }),
+  "before a call with unusable arguments": aborted("before", {
+    init: (signal) => ({ signal, method: "TRACE" })
+  }),
   "of another kind": aborted("before", { init: () => own({} as AbortSignal) }),
   "in the tick of the call": aborted("in its tick"),
-  "while a stream is sent": aborted("received", { init: (signal) => ({ ...streamed(endlessly()), signal }) }),
+  "while a stream is sent": aborted("received", {
+    init: (signal) => ({ ...streamed(endlessly()), signal })
+  }),
   "while the response is awaited": aborted("received"),
   "without a reason": aborted("received", { by: undefined }),
   "in the tick of the response": aborted("response", { path: "/endless" }),
@@ -329,7 +419,10 @@ scenarios("a signal", {
     by: new DOMException("The operation was aborted due to timeout", "TimeoutError")
   }),
   "of a Request": aborted("received", { request: own }),
-  "of a Request, while the body is read": aborted("reading", { path: "/endless", request: own }),
+  "of a Request, while the body is read": aborted("reading", {
+    path: "/endless",
+    request: own
+  }),
   "of a Request, which null replaces": aborted("read", {
     path: "/orders",
     request: () => own(AbortSignal.abort(reason)),
@@ -348,7 +441,11 @@ const startIssuer = (issue: (count: number) => Promise<void> | void = () => unde
     const server = yield* listen(Http.createServer((request, response) => {
       request.resume()
       const count = requests.push(request.headers)
-      const token = JSON.stringify({ access_token: `token-${count}`, token_type: "Bearer", expires_in: 3599 })
+      const token = JSON.stringify({
+        access_token: `token-${count}`,
+        token_type: "Bearer",
+        expires_in: 3599
+      })
       void Promise.resolve(issue(count)).then(() => response.end(token))
     }))
     return { url: server.url, requests }
@@ -361,13 +458,20 @@ const start = ({ issue, path = "", ...options }: Partial<NodeStoreAuth.SecretOpt
 } = {}, sharing: Partial<PromiseStoreAuth.SharedOptions> = {}) =>
   Effect.gen(function*() {
     const [api, issuer] = [yield* rig, yield* startIssuer(issue)]
-    return { ...api, ...yield* make(api.url + path, { authUrl: issuer.url, ...options }, sharing), issuer }
+    return {
+      ...api,
+      ...yield* make(api.url + path, { authUrl: issuer.url, ...options }, sharing),
+      issuer
+    }
   })
 
 /** The error of a promise. */
 const errorOf = (promise: Promise<unknown>) =>
   Effect.promise(() =>
-    promise.then((value) => assert.fail(`resolved with ${String(value)}`), (error: unknown) => error)
+    promise.then(
+      (value) => assert.fail(`resolved with ${String(value)}`),
+      (error: unknown) => error
+    )
   )
 
 const never = new Promise<void>(() => undefined)
@@ -386,18 +490,28 @@ const endless = () => {
 describe("fetch differs from the global fetch", () => {
   test.live("joins a relative URL to apiUrl, and keeps its query", function*() {
     const { fetch, seen } = yield* start({ path: "/v2/" })
-    for (const path of ["orders?flag&x=a%20b", "/orders", "", "?a", "//elsewhere.example/orders"]) {
+    for (
+      const path of ["orders?flag&x=a%20b", "/orders", "", "?a", "//elsewhere.example/orders"]
+    ) {
       yield* Effect.promise(async () => (await fetch(path)).text())
     }
     deepStrictEqual(
       seen.map(({ url }) => url),
-      ["/v2/orders?flag&x=a%20b", "/v2/orders", "/v2/", "/v2/?a", "/v2//elsewhere.example/orders"]
+      [
+        "/v2/orders?flag&x=a%20b",
+        "/v2/orders",
+        "/v2/",
+        "/v2/?a",
+        "/v2//elsewhere.example/orders"
+      ]
     )
   })
 
   test.live("follows no redirect", function*() {
     const { fetch, seen, url } = yield* start()
-    for (const input of ["/redirect", new Request(`${url}/redirect`, { redirect: "follow" })]) {
+    for (
+      const input of ["/redirect", new Request(`${url}/redirect`, { redirect: "follow" })]
+    ) {
       const response = yield* Effect.promise(() => fetch(input))
       deepStrictEqual([response.status, response.headers.get("location")], [302, "/elsewhere"])
     }
@@ -408,7 +522,10 @@ describe("fetch differs from the global fetch", () => {
     const { fetch, seen } = yield* start()
     yield* Effect.promise(() => fetch("/orders", { method: "POST", body: bytes }))
     const [request] = seen
-    deepStrictEqual([request?.headers["content-type"], request?.body], ["application/octet-stream", "bytes"])
+    deepStrictEqual([request?.headers["content-type"], request?.body], [
+      "application/octet-stream",
+      "bytes"
+    ])
   })
 })
 
@@ -430,14 +547,20 @@ describe("PromiseStoreAuth", () => {
 
   test.live("with a store, two of them share a token, also with options from the configuration", function*() {
     const store = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-    const { issuer, seen, url, ...first } = yield* start({}, { store, shared: { storeTimeout: "30 seconds" } })
+    const { issuer, seen, url, ...first } = yield* start({}, {
+      store,
+      shared: { storeTimeout: "30 seconds" }
+    })
     const second = yield* made(() => PromiseStoreAuth.make({ store, http: { proxy: "none" } }))
     const { clientId, clientSecret } = at(url)
     const tokens = [
       yield* Effect.promise(first.getToken),
       yield* withVariables({
         ...{ STORE_API_AUTH_URL: issuer.url, STORE_API_URL: url },
-        ...{ STORE_API_CLIENT_ID: clientId, STORE_API_CLIENT_SECRET: Redacted.value(clientSecret) }
+        ...{
+          STORE_API_CLIENT_ID: clientId,
+          STORE_API_CLIENT_SECRET: Redacted.value(clientSecret)
+        }
       })(Effect.promise(second.getToken))
     ].map(({ value }) => Redacted.value(value))
     deepStrictEqual(tokens, ["token-1", "token-1"])
@@ -446,7 +569,10 @@ describe("PromiseStoreAuth", () => {
   })
 
   test.live("rejects with the typed error itself: of a store, of the origin, and of missing variables", function*() {
-    const unusable = new AccessTokenError.ConfigurationError({ option: "url", reason: "is not a URL" })
+    const unusable = new AccessTokenError.ConfigurationError({
+      option: "url",
+      reason: "is not a URL"
+    })
     const store = Layer.effect(TokenStore.TokenStore, Effect.fail(unusable))
     const [broken, unconfigured] = [yield* start({}, { store }), PromiseStoreAuth.make()]
     for (const call of [broken.getToken, () => broken.fetch("/orders")]) {
@@ -454,10 +580,15 @@ describe("PromiseStoreAuth", () => {
     }
     for (const call of [unconfigured.getToken, () => unconfigured.fetch("/orders")]) {
       const error = String(yield* errorOf(call()))
-      for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) assert.include(error, `STORE_API_${name}`)
+      for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) {
+        assert.include(error, `STORE_API_${name}`)
+      }
     }
     const { fetch } = yield* start()
-    assert.instanceOf(yield* errorOf(fetch("http://127.0.0.1:2/orders")), AccessTokenError.UntrustedOriginError)
+    assert.instanceOf(
+      yield* errorOf(fetch("http://127.0.0.1:2/orders")),
+      AccessTokenError.UntrustedOriginError
+    )
   })
 })
 
@@ -471,7 +602,9 @@ describe("fetch after a 401", () => {
     ["a query", () => new URLSearchParams("a=b")],
     ["a stream", () => streamOf("text")]
   ]
-  const cases = ["init", "a Request"].flatMap((form) => bodies.map(([name, body]) => ({ name, form, body })))
+  const cases = ["init", "a Request"].flatMap((form) =>
+    bodies.map(([name, body]) => ({ name, form, body }))
+  )
     .filter(({ form, name }) => form !== "init" || name !== "a stream")
   test.live.each(cases)("repeats a request with $name in $form", function*({ body, form }) {
     const { fetch, seen, url } = yield* start()
@@ -498,7 +631,9 @@ describe("fetch after a 401", () => {
 describe("the signal of fetch", () => {
   test.live("ends one of two calls that wait for a token, and the other gets it", function*() {
     let issue = () => undefined as void
-    const { fetch, issuer, seen } = yield* start({ issue: () => new Promise((resolve) => issue = resolve) })
+    const { fetch, issuer, seen } = yield* start({
+      issue: () => new Promise((resolve) => issue = resolve)
+    })
     const controller = new AbortController()
     const [aborted, other] = [fetch("/orders", controller), fetch("/orders")]
     yield* until(() => issuer.requests.length === 1)
@@ -512,22 +647,33 @@ describe("the signal of fetch", () => {
   })
 
   test.live("ends a call while the layers are built", function*() {
-    const { dispose, fetch } = yield* start({}, { store: Layer.effect(TokenStore.TokenStore, Effect.never) })
+    const { dispose, fetch } = yield* start({}, {
+      store: Layer.effect(TokenStore.TokenStore, Effect.never)
+    })
     const controller = new AbortController()
     const [response, other] = [fetch("/orders", controller), fetch("/orders")]
     controller.abort(reason)
     assert.strictEqual(yield* errorOf(response), reason)
     const rejected = errorOf(other)
     yield* Effect.promise(dispose)
-    assert.strictEqual((yield* rejected as Effect.Effect<{ _tag: string }>)._tag, "TokenRequestError")
+    assert.strictEqual(
+      (yield* rejected as Effect.Effect<{ _tag: string }>)._tag,
+      "TokenRequestError"
+    )
   })
 
   test.live("cancels a stream that was not sent, as does every other failure", function*() {
     const { dispose, fetch, url } = yield* start({ issue: () => never })
     const send = (init: RequestInit, to = url) => {
       const { cancelled, stream } = endless()
-      const error = fetch(to, { ...init, ...streamed(stream) }).then(String, (error: unknown) => error)
-      return Effect.map(Effect.promise(() => error), (error) => deepStrictEqual([error], cancelled))
+      const error = fetch(to, { ...init, ...streamed(stream) }).then(
+        String,
+        (error: unknown) => error
+      )
+      return Effect.map(
+        Effect.promise(() => error),
+        (error) => deepStrictEqual([error], cancelled)
+      )
     }
     const controller = new AbortController()
     const [before, during, untrusted, disposed] = [
@@ -546,7 +692,9 @@ describe("the signal of fetch", () => {
     const { dispose, fetch, url } = yield* start()
     const [aborted, disposed] = [endless(), endless()]
     const controller = new AbortController()
-    const error = fetch(new Request(url, { ...streamed(aborted.stream), signal: controller.signal }))
+    const error = fetch(
+      new Request(url, { ...streamed(aborted.stream), signal: controller.signal })
+    )
     const other = fetch(new Request(url, streamed(disposed.stream))).then(String, String)
     yield* until(() => aborted.read() && disposed.read())
     controller.abort(reason)
@@ -580,10 +728,15 @@ describe("the signal of fetch", () => {
       collectGarbage()
     }
     controller.abort(reason)
-    deepStrictEqual((yield* Effect.promise(() => Promise.all(errors))).map((error) => (error as Error).message), [
-      ...["no longer needed", "no longer needed"],
-      "The operation was aborted due to timeout"
-    ])
+    deepStrictEqual(
+      (yield* Effect.promise(() => Promise.all(errors))).map((error) =>
+        (error as Error).message
+      ),
+      [
+        ...["no longer needed", "no longer needed"],
+        "The operation was aborted due to timeout"
+      ]
+    )
   })
 
   test.live("has no listeners and causes no warnings after many calls", function*() {
@@ -596,7 +749,9 @@ describe("the signal of fetch", () => {
     )
     const { signal } = new AbortController()
     yield* Effect.promise(() =>
-      Promise.all(Array.from({ length: 50 }, async () => (await fetch("/orders", { signal })).text()))
+      Promise.all(
+        Array.from({ length: 50 }, async () => (await fetch("/orders", { signal })).text())
+      )
     )
     yield* until(() => {
       collectGarbage()
@@ -653,7 +808,9 @@ describe("transformClient", () => {
         HttpClient.transform(
           client,
           (sending, { url }) =>
-            url.endsWith("/never") ? Effect.raceFirst(sending, Effect.delay(Effect.die("late"), "500 millis")) : sending
+            url.endsWith("/never")
+              ? Effect.raceFirst(sending, Effect.delay(Effect.die("late"), "500 millis"))
+              : sending
         )
     })
     assert.strictEqual(yield* errorOf(fetch("/never")), "late")
@@ -682,7 +839,10 @@ describe("transformClient", () => {
       transformClient: () =>
         HttpClient.make((request) =>
           Effect.succeed(
-            HttpClientResponse.fromWeb(request, Response.json({ access_token: "a-token", token_type: "Bearer" }))
+            HttpClientResponse.fromWeb(
+              request,
+              Response.json({ access_token: "a-token", token_type: "Bearer" })
+            )
           )
         )
     })
@@ -700,11 +860,21 @@ describe("the errors of fetch", () => {
     })
     const failures = [
       ...[fetch(closed), fetch("/reset"), fetch("/407"), fetch("https://elsewhere.example")],
-      ...[fetch("/redirect", { redirect: "error" }), fetch("/never", { signal: AbortSignal.timeout(200) })],
+      ...[
+        fetch("/redirect", { redirect: "error" }),
+        fetch("/never", { signal: AbortSignal.timeout(200) })
+      ],
       ...["/cut", "/not-gzip"].map((path) => fetch(path).then((response) => response.text()))
     ]
-    for (const error of yield* Effect.forEach(failures, errorOf, { concurrency: "unbounded" })) {
-      for (const text of [inspect(error, { depth: Infinity, showHidden: true }), JSON.stringify(error)]) {
+    for (
+      const error of yield* Effect.forEach(failures, errorOf, { concurrency: "unbounded" })
+    ) {
+      for (
+        const text of [
+          inspect(error, { depth: Infinity, showHidden: true }),
+          JSON.stringify(error)
+        ]
+      ) {
         assert.notInclude(text, "token-1")
       }
     }
@@ -714,7 +884,10 @@ describe("the errors of fetch", () => {
 describe("fetch", () => {
   test.live("uses the connections of the option http", function*() {
     const [{ server }, proxy] = [yield* rig, yield* startProxy()]
-    const { fetch } = yield* make(byName(server), { allowInsecure: true, http: { proxy: new URL(proxy.url) } })
+    const { fetch } = yield* make(byName(server), {
+      allowInsecure: true,
+      http: { proxy: new URL(proxy.url) }
+    })
     assert.strictEqual((yield* Effect.promise(() => fetch("/orders"))).status, 200)
     deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
   })

@@ -15,7 +15,8 @@ const fileWorld = (machines: number) =>
     return {
       time,
       machines: Array.from({ length: machines }, () => jumpingClocks.makeMachine(time)),
-      storeOn: () => Effect.orDie(Effect.provide(FileTokenStore.make({ folder }), NodeContext.layer)),
+      storeOn: () =>
+        Effect.orDie(Effect.provide(FileTokenStore.make({ folder }), NodeContext.layer)),
       storeMachine: jumpingClocks.makeMachine(time)
     }
   })
@@ -26,7 +27,9 @@ const runWithFiles = (
   events: ReadonlyArray<jumpingClocks.Event>
 ) =>
   Effect.runPromise(
-    Effect.scoped(Effect.flatMap(fileWorld(machines), (world) => jumpingClocks.run(world, fleet, events)))
+    Effect.scoped(
+      Effect.flatMap(fileWorld(machines), (world) => jumpingClocks.run(world, fleet, events))
+    )
   )
 
 const numRuns = Number(process.env["MODEL_RUNS"] ?? 100)
@@ -44,12 +47,19 @@ describe("processes that share a token in files", () => {
       await fc.assert(
         fc.asyncProperty(...arbitraries, async (fleet, events) => {
           const report = await runWithFiles(1, fleet, events)
-          deepStrictEqual([jumpingClocks.unexplained(fleet, report), jumpingClocks.failed(report)], [[], []])
+          deepStrictEqual([
+            jumpingClocks.unexplained(fleet, report),
+            jumpingClocks.failed(report)
+          ], [[], []])
           requests += report.requests
           // One jump is that of each process and that of the store.
           const jumps = jumpingClocks.jumpsOf(events) * (fleet.processes + 1)
           if (report.requests <= 1 + jumps) return
-          const right = await runWithFiles(1, fleet, jumpingClocks.withRightClocks(report.schedule))
+          const right = await runWithFiles(
+            1,
+            fleet,
+            jumpingClocks.withRightClocks(report.schedule)
+          )
           assert.isAtMost(report.requests, right.requests + jumps)
         }),
         { numRuns, seed }
@@ -59,16 +69,19 @@ describe("processes that share a token in files", () => {
     300_000
   )
 
-  it.each(jumpingClocks.scenarios(hour))("serve no expired token, and no call fails: $title", async ({ events }) => {
-    const fleet: jumpingClocks.Fleet = {
-      processes: 2,
-      endpoint: "mints",
-      life: hour,
-      wayToEndpoint: 50,
-      wayToStore: 0,
-      chance: 0.5
+  it.each(jumpingClocks.scenarios(hour))(
+    "serve no expired token, and no call fails: $title",
+    async ({ events }) => {
+      const fleet: jumpingClocks.Fleet = {
+        processes: 2,
+        endpoint: "mints",
+        life: hour,
+        wayToEndpoint: 50,
+        wayToStore: 0,
+        chance: 0.5
+      }
+      const report = await runWithFiles(2, fleet, events)
+      deepStrictEqual([jumpingClocks.expired(report), jumpingClocks.failed(report)], [[], []])
     }
-    const report = await runWithFiles(2, fleet, events)
-    deepStrictEqual([jumpingClocks.expired(report), jumpingClocks.failed(report)], [[], []])
-  })
+  )
 })

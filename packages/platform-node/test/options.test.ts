@@ -6,7 +6,12 @@ import { NodeContext } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
-import { FileTokenStore, NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import {
+  FileTokenStore,
+  NodeHttp,
+  NodeStoreAuth,
+  PromiseStoreAuth
+} from "@store-api/platform-node"
 import { onThisMachine, withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { isRefused, notA, untyped, type Wrong } from "@store-api/testing/wrongOptions"
@@ -48,13 +53,22 @@ const ways: Readonly<Record<string, (options: never) => ReadonlyArray<Build>>> =
 }
 
 const isRefusedBy = (way: keyof typeof ways, options: unknown, option: string) =>
-  Effect.forEach(ways[way]?.(untyped(options)) ?? [], (build) => isRefused(build, option, options))
+  Effect.forEach(
+    ways[way]?.(untyped(options)) ?? [],
+    (build) => isRefused(build, option, options)
+  )
 
 const certificate = { cert: "a canary", key: Redacted.make("a canary") }
 
 const ofHttp: Wrong<NodeHttp.Options> = {
   connections: [...notA.number, 0, -1, 1.5, Infinity],
-  proxy: [...notA.object, {}, "canary", "ftp://canary.example", new URL("socks5://canary@proxy.example")],
+  proxy: [
+    ...notA.object,
+    {},
+    "canary",
+    "ftp://canary.example",
+    new URL("socks5://canary@proxy.example")
+  ],
   ca: [...notA.list, [null], ["a canary"], [5]],
   cert: [...notA.text, "", "a canary"],
   key: notA.secret.filter(Predicate.not(Redacted.isRedacted))
@@ -95,7 +109,11 @@ describe("a layer fails with a wrong value", () => {
       yield* isRefused(made, `FileTokenStore.${name}`, value)
     }
     for (const options of notA.object) {
-      yield* isRefused(built(FileTokenStore.layer(untyped(options))), "FileTokenStore", options)
+      yield* isRefused(
+        built(FileTokenStore.layer(untyped(options))),
+        "FileTokenStore",
+        options
+      )
     }
   })
 })
@@ -123,13 +141,19 @@ describe("PromiseStoreAuth.make", () => {
 
   test.live("needs both URLs with credentials", function*() {
     const credentials = Effect.never
-    yield* withVariables(environment)(isRefusedBy("PromiseStoreAuth.make", { credentials }, "authUrl"))
+    yield* withVariables(environment)(
+      isRefusedBy("PromiseStoreAuth.make", { credentials }, "authUrl")
+    )
     const { authUrl } = valid
-    yield* withVariables(environment)(isRefusedBy("PromiseStoreAuth.make", { authUrl, credentials }, "apiUrl"))
+    yield* withVariables(environment)(
+      isRefusedBy("PromiseStoreAuth.make", { authUrl, credentials }, "apiUrl")
+    )
   })
 
   test.live("names store if it is not a layer, or if only shared is given", function*() {
-    for (const store of [...notA.object, {}]) yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store }, "store")
+    for (const store of [...notA.object, {}]) {
+      yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store }, "store")
+    }
     yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, shared: {} }, "store")
     const shared = { lease: Duration.zero, maxWait: -1 }
     const store = TokenStore.layerMemory

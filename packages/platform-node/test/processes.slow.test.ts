@@ -5,7 +5,14 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { canMakeCertificates, filesOf, selfSigned } from "@store-api/testing/certificates"
 import { bundle, type ChildProcess, start } from "@store-api/testing/childProcess"
-import { hanging, listen, shared, silent, startStore, startTlsStore } from "@store-api/testing/loopback"
+import {
+  hanging,
+  listen,
+  shared,
+  silent,
+  startStore,
+  startTlsStore
+} from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Deferred, Effect } from "effect"
 import type { Order } from "./child/storeWorker.js"
@@ -21,12 +28,18 @@ const tokenEndpoint = Effect.gen(function*() {
       const clientId = new URLSearchParams(body).get("client_id") ?? ""
       const count = (requests.get(clientId) ?? 0) + 1
       requests.set(clientId, count)
-      if (clientId === "client-silent" && count === 1) Deferred.unsafeDone(heldBack, Effect.void)
-      // So long that every process finds no token when it starts.
-      else setTimeout(() => response.end(JSON.stringify({ access_token: `token-${count}` })), 30)
+      if (clientId === "client-silent" && count === 1) {
+        Deferred.unsafeDone(heldBack, Effect.void)
+      } // So long that every process finds no token when it starts.
+      else {setTimeout(() =>
+          response.end(JSON.stringify({ access_token: `token-${count}` })), 30)}
     })
   }))
-  return { url, requests: (clientId: string) => requests.get(clientId) ?? 0, heldBack: Deferred.await(heldBack) }
+  return {
+    url,
+    requests: (clientId: string) => requests.get(clientId) ?? 0,
+    heldBack: Deferred.await(heldBack)
+  }
 })
 
 describe("FileTokenStore between processes", () => {
@@ -36,10 +49,17 @@ describe("FileTokenStore between processes", () => {
     assert(first !== undefined)
     const [folder, endpoint] = yield* Effect.all([newFolder, tokenEndpoint])
     /** All workers get a token at once. Returns the number of distinct tokens. */
-    const tokens = (workers: ReadonlyArray<ChildProcess>, order: Omit<Order, "folder" | "url">) =>
-      Effect.forEach(workers, ({ ask }) => Effect.orDie(ask({ folder, url: endpoint.url, ...order })), {
-        concurrency: "unbounded"
-      }).pipe(Effect.map((tokens) => new Set(tokens).size))
+    const tokens = (
+      workers: ReadonlyArray<ChildProcess>,
+      order: Omit<Order, "folder" | "url">
+    ) =>
+      Effect.forEach(
+        workers,
+        ({ ask }) => Effect.orDie(ask({ folder, url: endpoint.url, ...order })),
+        {
+          concurrency: "unbounded"
+        }
+      ).pipe(Effect.map((tokens) => new Set(tokens).size))
     for (let round = 1; round <= 10; round++) {
       const clientId = `client-${round}`
       assert.strictEqual(yield* tokens([first, ...others], { clientId, lease: 30_000 }), 1)
@@ -64,7 +84,10 @@ describe("a process that used the layer", () => {
   const program = shared(bundle(new URL("./child/request.ts", import.meta.url)))
 
   /** Runs the program. A process that still runs 8 seconds after its work is killed. */
-  const run = (parameters: ReadonlyArray<string>, variables: Readonly<Record<string, string>> = {}) =>
+  const run = (
+    parameters: ReadonlyArray<string>,
+    variables: Readonly<Record<string, string>> = {}
+  ) =>
     Effect.flatMap(program, (file) =>
       Effect.async<Outcome>((resume) => {
         const child = spawn(process.execPath, ["--no-warnings", file, ...parameters], {
@@ -92,7 +115,9 @@ describe("a process that used the layer", () => {
 
   test.live("exits after an interrupted request, and after an interrupted handshake", function*() {
     const urls = [(yield* hanging).url, (yield* silent).url]
-    const outcomes = yield* Effect.forEach(urls, (url) => run([url, "interrupted"]), { concurrency: 2 })
+    const outcomes = yield* Effect.forEach(urls, (url) => run([url, "interrupted"]), {
+      concurrency: 2
+    })
     deepStrictEqual(outcomes, urls.map(() => ({ output: "interrupted", hasExited: true })))
   })
 
@@ -101,7 +126,10 @@ describe("a process that used the layer", () => {
     const [one, another] = [(yield* filesOf(trusted)).cert, (yield* filesOf(other)).cert]
     const server = yield* startTlsStore(trusted)
     const outcomes = yield* Effect.forEach(
-      [{ TEST_CA: another, NODE_EXTRA_CA_CERTS: one }, { TEST_CA: one, NODE_EXTRA_CA_CERTS: another }, {
+      [{ TEST_CA: another, NODE_EXTRA_CA_CERTS: one }, {
+        TEST_CA: one,
+        NODE_EXTRA_CA_CERTS: another
+      }, {
         TEST_CA: another
       }],
       (variables) => Effect.map(run([server.url], variables), ({ output }) => output),

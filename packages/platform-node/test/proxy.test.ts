@@ -8,8 +8,24 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
-import { at, authorized, byName, call, elsewhere, get, listen, onThisMachine } from "@store-api/testing/loopback"
-import { type Server, startProxy, startStore, startTlsStore, store, withVariables } from "@store-api/testing/loopback"
+import {
+  at,
+  authorized,
+  byName,
+  call,
+  elsewhere,
+  get,
+  listen,
+  onThisMachine
+} from "@store-api/testing/loopback"
+import {
+  type Server,
+  startProxy,
+  startStore,
+  startTlsStore,
+  store,
+  withVariables
+} from "@store-api/testing/loopback"
 import { shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Redacted } from "effect"
@@ -22,7 +38,10 @@ const insecureByName = (server: Server) => ({ ...at(byName(server)), allowInsecu
 describe("the option proxy", () => {
   test.live("sends token requests and API requests through the proxy, over http", function*() {
     const [server, proxy] = [yield* startStore, yield* startProxy()]
-    const live = NodeStoreAuth.layer({ ...insecureByName(server), http: { proxy: new URL(proxy.url) } })
+    const live = NodeStoreAuth.layer({
+      ...insecureByName(server),
+      http: { proxy: new URL(proxy.url) }
+    })
     deepStrictEqual(yield* Effect.provide(call(), live), authorized)
     const tunnel = { to: `${elsewhere}:${server.port}`, authorization: undefined }
     deepStrictEqual(proxy.tunnels, Array(server.opened()).fill(tunnel))
@@ -36,7 +55,10 @@ describe("the option proxy", () => {
       const url = new URL(proxy.url)
       url.username = "someone"
       url.password = "p@ss"
-      yield* Effect.provide(get(byName(server)), NodeHttp.layer({ proxy: url, ca: identity.cert }))
+      yield* Effect.provide(
+        get(byName(server)),
+        NodeHttp.layer({ proxy: url, ca: identity.cert })
+      )
       const authorization = `Basic ${Buffer.from("someone:p@ss").toString("base64")}`
       deepStrictEqual(proxy.tunnels, [{ to: `${elsewhere}:${server.port}`, authorization }])
     }
@@ -51,35 +73,55 @@ describe("the option proxy", () => {
     assert.include(yield* Effect.provide(get(byName(server)), trusting), "authorization")
     assert.lengthOf(proxy.tunnels, 1)
 
-    const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer({ ...insecureByName(server), http })))
+    const error = yield* Effect.flip(
+      Effect.provide(call(), NodeStoreAuth.layer({ ...insecureByName(server), http }))
+    )
     assert(error._tag === "TokenRequestError")
     assert.strictEqual(error.reason, "Certificate")
     assert.lengthOf(proxy.tunnels, 1)
   })
 
-  test.live.runIf(canMakeCertificates)("sends the client certificate to the server and not to the proxy", function*() {
-    const { cert, key } = yield* selfSigned("*.store.example")
-    const shown: Array<boolean> = []
-    const asking = (handler?: Http.RequestListener) => {
-      const server = Https.createServer({ cert, key, ca: cert, requestCert: true, rejectUnauthorized: false }, handler)
-      return server.on("secureConnection", (socket) => shown.push("subject" in socket.getPeerCertificate()))
+  test.live.runIf(canMakeCertificates)(
+    "sends the client certificate to the server and not to the proxy",
+    function*() {
+      const { cert, key } = yield* selfSigned("*.store.example")
+      const shown: Array<boolean> = []
+      const asking = (handler?: Http.RequestListener) => {
+        const server = Https.createServer({
+          cert,
+          key,
+          ca: cert,
+          requestCert: true,
+          rejectUnauthorized: false
+        }, handler)
+        return server.on(
+          "secureConnection",
+          (socket) => shown.push("subject" in socket.getPeerCertificate())
+        )
+      }
+      const server = yield* listen(asking(store), { host: "localhost", protocol: "https" })
+      const proxy = yield* startProxy(asking(), "https")
+      const live = NodeHttp.layer({
+        proxy: new URL(byName(proxy, "proxy.store.example")),
+        ca: cert,
+        cert,
+        key: Redacted.make(key)
+      })
+      yield* Effect.provide(get(byName(server)), live)
+      deepStrictEqual(shown, [false, true])
     }
-    const server = yield* listen(asking(store), { host: "localhost", protocol: "https" })
-    const proxy = yield* startProxy(asking(), "https")
-    const live = NodeHttp.layer({
-      proxy: new URL(byName(proxy, "proxy.store.example")),
-      ca: cert,
-      cert,
-      key: Redacted.make(key)
-    })
-    yield* Effect.provide(get(byName(server)), live)
-    deepStrictEqual(shown, [false, true])
-  })
+  )
 
   test.live("takes precedence over the environment", function*() {
-    const [server, proxy, other] = [yield* startStore, yield* startProxy(), yield* startProxy()]
+    const [server, proxy, other] = [
+      yield* startStore,
+      yield* startProxy(),
+      yield* startProxy()
+    ]
     const through = (http: NodeHttp.Options) =>
-      withVariables({ HTTP_PROXY: other.url })(Effect.provide(get(byName(server)), NodeHttp.layer(http)))
+      withVariables({ HTTP_PROXY: other.url })(
+        Effect.provide(get(byName(server)), NodeHttp.layer(http))
+      )
     yield* through({ proxy: "none" })
     yield* through({ proxy: new URL(proxy.url) })
     deepStrictEqual([proxy.tunnels.length, other.tunnels.length], [1, 0])
@@ -90,7 +132,8 @@ describe("a proxy that refuses the user name and password with 407", () => {
   /** A proxy that refuses every request, and the credentials of each. */
   const startRefusingProxy = Effect.suspend(() => {
     const logins: Array<string | undefined> = []
-    const head = "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"any\"\r\n"
+    const head =
+      "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"any\"\r\n"
     const server = Http.createServer().on("connect", (request, socket) => {
       logins.push(request.headers["proxy-authorization"])
       socket.end(`${head}Content-Length: 0\r\n\r\n`)
@@ -126,22 +169,25 @@ describe("a proxy that refuses the user name and password with 407", () => {
     ["NodeHttp to http", "http", nodeHttp],
     ["NodeHttp to https", "https", nodeHttp],
     ["undici without a tunnel", "http", withoutTunnel]
-  ])("fails with Proxy after one attempt, without the password: %s", function*([, scheme, http]) {
-    const proxy = yield* startRefusingProxy
-    const options = { ...at(`${scheme}://${elsewhere}`), allowInsecure: true }
-    const error = yield* StoreAuth.make(options).pipe(
-      Effect.flatMap(({ provider }) => Effect.flip(provider.get)),
-      Effect.provide(http(proxy.url))
-    )
-    assert(error._tag === "TokenRequestError")
-    deepStrictEqual([error.reason, error.attempts, error.retryAt], ["Proxy", 1, undefined])
-    const login = Buffer.from("someone:a-password-to-keep").toString("base64")
-    deepStrictEqual(proxy.logins, [`Basic ${login}`])
-    for (const secret of ["a-password-to-keep", login]) {
-      assert.isFalse(shows(error, secret))
-      assert.isTrue(shows(new Error(secret), secret), "control: the search finds it")
+  ])(
+    "fails with Proxy after one attempt, without the password: %s",
+    function*([, scheme, http]) {
+      const proxy = yield* startRefusingProxy
+      const options = { ...at(`${scheme}://${elsewhere}`), allowInsecure: true }
+      const error = yield* StoreAuth.make(options).pipe(
+        Effect.flatMap(({ provider }) => Effect.flip(provider.get)),
+        Effect.provide(http(proxy.url))
+      )
+      assert(error._tag === "TokenRequestError")
+      deepStrictEqual([error.reason, error.attempts, error.retryAt], ["Proxy", 1, undefined])
+      const login = Buffer.from("someone:a-password-to-keep").toString("base64")
+      deepStrictEqual(proxy.logins, [`Basic ${login}`])
+      for (const secret of ["a-password-to-keep", login]) {
+        assert.isFalse(shows(error, secret))
+        assert.isTrue(shows(new Error(secret), secret), "control: the search finds it")
+      }
     }
-  })
+  )
 })
 
 describe("the environment", () => {
@@ -149,8 +195,14 @@ describe("the environment", () => {
   const tunnels = (variables: Readonly<Record<string, string>>) =>
     Effect.gen(function*() {
       const identity = yield* selfSigned("auth.store.example")
-      const [plain, encrypted, proxy] = [yield* startStore, yield* startTlsStore(identity), yield* startProxy()]
-      const changes = Object.entries(variables).map(([name, value]) => [name, value.replace("PROXY", proxy.url)])
+      const [plain, encrypted, proxy] = [
+        yield* startStore,
+        yield* startTlsStore(identity),
+        yield* startProxy()
+      ]
+      const changes = Object.entries(variables).map((
+        [name, value]
+      ) => [name, value.replace("PROXY", proxy.url)])
       const both = Effect.gen(function*() {
         yield* get(byName(plain))
         const before = proxy.tunnels.length
@@ -192,17 +244,25 @@ describe("the environment", () => {
   ]
   const usable = { HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9" }
 
-  test.live.each(unusable)("an invalid variable is named in the error, without its value: %s", function*(url) {
-    for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"]) {
-      const error = yield* Effect.flip(Layer.launch(NodeHttp.layer())).pipe(withVariables({ ...usable, [name]: url }))
-      assert.strictEqual(error.option, name)
-      assert.notInclude(inspect(error), "a-password")
+  test.live.each(unusable)(
+    "an invalid variable is named in the error, without its value: %s",
+    function*(url) {
+      for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"]) {
+        const error = yield* Effect.flip(Layer.launch(NodeHttp.layer())).pipe(
+          withVariables({ ...usable, [name]: url })
+        )
+        assert.strictEqual(error.option, name)
+        assert.notInclude(inspect(error), "a-password")
+      }
     }
-  })
+  )
 })
 
 const ways: Readonly<
-  Record<string, (proxy: string) => { http?: NodeHttp.Options; variables?: Record<string, string> }>
+  Record<
+    string,
+    (proxy: string) => { http?: NodeHttp.Options; variables?: Record<string, string> }
+  >
 > = {
   "the option": (proxy) => ({ http: { proxy: new URL(proxy) } }),
   "the environment": (proxy) => ({ variables: { http_proxy: proxy, https_proxy: proxy } })
@@ -215,23 +275,44 @@ for (const [way, settings] of Object.entries(ways)) {
       Effect.gen(function*() {
         const [{ opened, port }, proxy] = [yield* startStore, yield* startProxy()]
         const { http, variables = {} } = settings(proxy.url)
-        const origins = hosts.flatMap((host) => [`http://${host}:${port}`, `https://${host}:${port}`])
+        const origins = hosts.flatMap((
+          host
+        ) => [`http://${host}:${port}`, `https://${host}:${port}`])
         yield* Effect.forEach(origins, (origin) => Effect.either(get(origin))).pipe(
           Effect.provide(NodeHttp.layer(http)),
           withVariables(variables)
         )
-        return { hosts: proxy.tunnels.map(({ to }) => to.slice(0, to.lastIndexOf(":"))), direct: opened(), proxy }
+        return {
+          hosts: proxy.tunnels.map(({ to }) => to.slice(0, to.lastIndexOf(":"))),
+          direct: opened(),
+          proxy
+        }
       })
 
     test.live("is recognized by all its names", function*() {
-      const own = ["localhost", "LOCALHOST", "store.localhost", "127.0.0.1", "127.1", "0x7f000001", "127.255.255.254"]
+      const own = [
+        "localhost",
+        "LOCALHOST",
+        "store.localhost",
+        "127.0.0.1",
+        "127.1",
+        "0x7f000001",
+        "127.255.255.254"
+      ]
       const { direct, proxy } = yield* proxied([...own, "[::1]", "[0:0::0:1]"])
       assert.strictEqual(proxy.opened(), 0)
       assert.isAbove(direct, 0)
     })
 
     test.live("control: requests to other hosts reach the proxy", function*() {
-      const others = [elsewhere, "localhost.example", "nolocalhost", "127.0.0.1.example", "126.0.0.1", "[::2]"]
+      const others = [
+        elsewhere,
+        "localhost.example",
+        "nolocalhost",
+        "127.0.0.1.example",
+        "126.0.0.1",
+        "[::2]"
+      ]
       deepStrictEqual((yield* proxied(others)).hosts, others.flatMap((host) => [host, host]))
     })
   })

@@ -1,5 +1,10 @@
 /** The options of platform-node, by their types. docs/reference/api has the type of each function. */
-import type { AccessTokenError, ClientCredentials, TokenSource, TokenStore } from "@store-api/core"
+import type {
+  AccessTokenError,
+  ClientCredentials,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
 import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import type { Layer, Scope } from "effect"
 import { Config, Effect, Redacted } from "effect"
@@ -14,18 +19,27 @@ const credentials = Effect.succeed({} as ClientCredentials.ClientCredentials)
 test("the fetch of PromiseStoreAuth is the global one", () => {
   expect<PromiseStoreAuth.PromiseStoreAuth["fetch"]>().type.toBe<typeof globalThis.fetch>()
   // Such as openapi-fetch expects it.
-  expect<PromiseStoreAuth.PromiseStoreAuth["fetch"]>().type.toBeAssignableTo<(request: Request) => Promise<Response>>()
+  expect<PromiseStoreAuth.PromiseStoreAuth["fetch"]>().type.toBeAssignableTo<
+    (request: Request) => Promise<Response>
+  >()
 })
 
 test("NodeHttp.Options: a private key is Redacted, and no option turns certificates off", () => {
   expect(NodeHttp.layer).type.not.toBeCallableWith({ key: "in the open" })
   expect(NodeHttp.layer).type.not.toBeCallableWith({ rejectUnauthorized: false })
-  expect(NodeHttp.layerConfig).type.not.toBeCallableWith({ connections: Config.string("CONNECTIONS") })
+  expect(NodeHttp.layerConfig).type.not.toBeCallableWith({
+    connections: Config.string("CONNECTIONS")
+  })
 })
 
 test("NodeStoreAuth.Options", () => {
   const { layer } = NodeStoreAuth
-  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret: "in the open" })
+  expect(layer).type.not.toBeCallableWith({
+    authUrl,
+    apiUrl,
+    clientId,
+    clientSecret: "in the open"
+  })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, connections: 1 })
   expect(NodeStoreAuth.layerFromSource).type.not.toBeCallableWith({ authUrl, apiUrl })
@@ -35,14 +49,29 @@ test("PromiseStoreAuth.Options", () => {
   const { make } = PromiseStoreAuth
   const store = {} as Layer.Layer<TokenStore.TokenStore, AccessTokenError.ConfigurationError>
   const shared = { lease: "5 seconds" } as const
-  expect(make).type.toBeCallableWith({ authUrl, apiUrl, credentials, http: { connections: 1 }, store, shared })
+  expect(make).type.toBeCallableWith({
+    authUrl,
+    apiUrl,
+    credentials,
+    http: { connections: 1 },
+    store,
+    shared
+  })
   expect(make).type.not.toBeCallableWith({ authUrl, apiUrl })
   expect(make).type.not.toBeCallableWith({ store, apiUrl })
   expect(make).type.not.toBeCallableWith({ store, credentials })
-  expect(make).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret, credentials })
+  expect(make).type.not.toBeCallableWith({
+    authUrl,
+    apiUrl,
+    clientId,
+    clientSecret,
+    credentials
+  })
   expect(make).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, shared })
   expect(make).type.not.toBeCallableWith({ shared })
   expect(make).type.not.toBeCallableWith({ store, pool: 1 })
   expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenSource.TokenSource> })
-  expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenStore.TokenStore, never, Scope.Scope> })
+  expect(make).type.not.toBeCallableWith({
+    store: {} as Layer.Layer<TokenStore.TokenStore, never, Scope.Scope>
+  })
 })

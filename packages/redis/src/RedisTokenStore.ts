@@ -4,7 +4,13 @@
  * @since 1.0.0
  */
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
-import { type Lease, type Service, type Stored, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
+import {
+  type Lease,
+  type Service,
+  type Stored,
+  TokenStore,
+  TokenStoreError
+} from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Duration from "effect/Duration"
@@ -52,7 +58,11 @@ export interface Options {
  */
 export interface Commands {
   /** Sets a value that expires, by `SET` with `PX`. */
-  readonly set: (key: string, value: string, options: { readonly PX: number }) => Promise<string | null>
+  readonly set: (
+    key: string,
+    value: string,
+    options: { readonly PX: number }
+  ) => Promise<string | null>
   /** Runs a script that calls `GET`, `SET`, `DEL`, `PTTL` or `PEXPIRE`, by `EVAL`. */
   readonly eval: (
     script: string,
@@ -94,7 +104,8 @@ export interface Commands {
  * @category constructors
  */
 export const fromClient = (client: Commands, prefix?: string): Service => {
-  const run: Run = (command) => Effect.tryPromise({ try: () => command(client), catch: reasonOf })
+  const run: Run = (command) =>
+    Effect.tryPromise({ try: () => command(client), catch: reasonOf })
   if (!("masters" in client)) return storeOf({ run }, prefix)
   // A cluster rejects commands while a replica takes over. A sentinel repeats them.
   const { lastFailure, retry } = connection.makeRetries()
@@ -121,12 +132,20 @@ export const fromClient = (client: Commands, prefix?: string): Service => {
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
+export const make = (
+  options: Options
+): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
-    if (!Predicate.isReadonlyRecord(options)) return yield* unusable("RedisTokenStore", "must be an object")
+    if (!Predicate.isReadonlyRecord(options)) {
+      return yield* unusable("RedisTokenStore", "must be an object")
+    }
     const { prefix = "", url } = options
-    if (!Redacted.isRedacted(url)) return yield* unusable("RedisTokenStore.url", "must be wrapped with Redacted.make")
-    if (!Predicate.isString(prefix)) return yield* unusable("RedisTokenStore.prefix", "must be a text")
+    if (!Redacted.isRedacted(url)) {
+      return yield* unusable("RedisTokenStore.url", "must be wrapped with Redacted.make")
+    }
+    if (!Predicate.isString(prefix)) {
+      return yield* unusable("RedisTokenStore.prefix", "must be a text")
+    }
     return storeOf(yield* connection.make(url), prefix)
   })
 
@@ -196,7 +215,8 @@ const setIfAbsent = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
   "or redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end return 0"
 
 /** Deletes a key if it still has this value. */
-const removeIfSame = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+const removeIfSame =
+  "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 /** Sets the expiry of a key if it still has this value. */
 const extendIfSame =
@@ -216,7 +236,11 @@ const storeOf = ({ lastFailure, run }: Connected, prefix = ""): Service => {
   ): Effect.Effect<A, TokenStoreError> =>
     Effect.mapError(run(command), (reason) => new TokenStoreError({ operation, reason }))
 
-  const script = (operation: TokenStoreError["operation"], text: string, [key = "", ...words]: Array<string>) =>
+  const script = (
+    operation: TokenStoreError["operation"],
+    text: string,
+    [key = "", ...words]: Array<string>
+  ) =>
     Effect.map(
       command(operation, (client) => client.eval(text, { keys: [key], arguments: words })),
       (done) => done === 1
@@ -225,11 +249,14 @@ const storeOf = ({ lastFailure, run }: Connected, prefix = ""): Service => {
   return TokenStore.of({
     get: (key) =>
       Effect.map(
-        command("get", (client) => client.eval(getWithLife, { keys: [prefix + key], arguments: [] })),
+        command("get", (client) =>
+          client.eval(getWithLife, { keys: [prefix + key], arguments: [] })),
         storedOf
       ),
     put: (key, entry, life) =>
-      Effect.asVoid(command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
+      Effect.asVoid(
+        command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))
+      ),
     remove: (key, entry) => script("remove", removeIfSame, [prefix + key, entry]),
     lease: (key, duration) =>
       Effect.suspend(() => {
@@ -249,4 +276,5 @@ const storeOf = ({ lastFailure, run }: Connected, prefix = ""): Service => {
   })
 }
 
-const wholeMillis = (duration: Duration.DurationInput): number => Math.max(1, Math.ceil(Duration.toMillis(duration)))
+const wholeMillis = (duration: Duration.DurationInput): number =>
+  Math.max(1, Math.ceil(Duration.toMillis(duration)))

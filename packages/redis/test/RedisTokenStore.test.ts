@@ -14,12 +14,16 @@ describe.skipIf(isLeftOut)("RedisTokenStore fulfils the contract", () => {
   const redis = sharedRedis()
   for (const { check, rule } of rules) {
     test.live(rule, function*() {
-      yield* Effect.provide(check, RedisTokenStore.layer({ url: Redacted.make((yield* redis).url) }))
+      yield* Effect.provide(
+        check,
+        RedisTokenStore.layer({ url: Redacted.make((yield* redis).url) })
+      )
     })
   }
 })
 
-const made = (url: string, prefix?: string) => RedisTokenStore.make({ url: Redacted.make(url), prefix })
+const made = (url: string, prefix?: string) =>
+  RedisTokenStore.make({ url: Redacted.make(url), prefix })
 
 /** A store whose client fails with this error. */
 const failing = (error: Error, script?: RedisTokenStore.Commands["eval"]) => {
@@ -29,8 +33,18 @@ const failing = (error: Error, script?: RedisTokenStore.Commands["eval"]) => {
 
 /** Errors of the client, whose classes a bundler has renamed. */
 const renamed = ([
-  ...["AbortError", "ClientClosedError", "ClientOfflineError", "ConnectionTimeoutError", "DisconnectsClientError"],
-  ...["MaxCommandRedirectionsError", "RootNodesUnavailableError", "SocketClosedUnexpectedlyError"],
+  ...[
+    "AbortError",
+    "ClientClosedError",
+    "ClientOfflineError",
+    "ConnectionTimeoutError",
+    "DisconnectsClientError"
+  ],
+  ...[
+    "MaxCommandRedirectionsError",
+    "RootNodesUnavailableError",
+    "SocketClosedUnexpectedlyError"
+  ],
   ...["SocketTimeoutError", "TimeoutError"]
 ] as const).map((name): [string, unknown] => {
   class a extends (redis[name] as unknown as new(text: string) => Error) {}
@@ -59,7 +73,10 @@ describe("a command that fails", () => {
   })
 
   test.each<readonly [reason: string, error: unknown]>([
-    ["ECONNRESET", Object.assign(new Error("WRONGPASS an-invented-password"), { code: "ECONNRESET" })],
+    [
+      "ECONNRESET",
+      Object.assign(new Error("WRONGPASS an-invented-password"), { code: "ECONNRESET" })
+    ],
     ["EPIPE", { code: "EPIPE", message: "an-invented-password" }],
     ["OOM", Object.assign(new Error("OOM an-invented-password"), { code: 7 })],
     ["ERR", new Error("ERR an-invented-password")],
@@ -96,7 +113,11 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
 
   test.live("puts the prefix before the name of each key", function*() {
     const { command, url } = yield* emptyRedis
-    const [mine, theirs, plain] = yield* Effect.all([made(url, "mine:"), made(url, "theirs:"), made(url)])
+    const [mine, theirs, plain] = yield* Effect.all([
+      made(url, "mine:"),
+      made(url, "theirs:"),
+      made(url)
+    ])
     yield* Effect.forEach([mine, theirs, plain], (store) => works(store))
     yield* mine.put("key", "entry", "1 minute")
     yield* mine.lease("key", "1 minute")
@@ -134,7 +155,8 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     const store = yield* made(url)
     yield* store.put("key", "entry", "50 minutes")
     yield* store.lease("key", "40 minutes")
-    const minutes = (key: string) => Effect.map(command("PTTL", key), (millis) => Math.ceil(Number(millis) / 60_000))
+    const minutes = (key: string) =>
+      Effect.map(command("PTTL", key), (millis) => Math.ceil(Number(millis) / 60_000))
     deepStrictEqual(yield* Effect.all([minutes("key"), minutes("key:lease")]), [50, 40])
     yield* store.put("key", "entry", 0.25)
     yield* store.put("key", "entry", 0)
@@ -146,8 +168,12 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     const own = yield* client(() => redis.createClient({ url }))
     let attempts = 0
     const cluster = {
-      set: (key: string, value: string, options: { readonly PX: number }) => own.set(key, value, options),
-      eval: async (script: string, options: { keys: Array<string>; arguments: Array<string> }) => {
+      set: (key: string, value: string, options: { readonly PX: number }) =>
+        own.set(key, value, options),
+      eval: async (
+        script: string,
+        options: { keys: Array<string>; arguments: Array<string> }
+      ) => {
         const result = await own.eval(script, options)
         attempts += 1
         return attempts === 1 ? Promise.reject(new Error("the connection is lost")) : result
@@ -165,7 +191,10 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     const { url } = yield* emptyRedis
     const store = Effect.flatMap(TokenStore.TokenStore, (store) => works(store))
     yield* Effect.provide(store, yield* config({ STORE_API_REDIS_URL: url }))
-    const named = RedisTokenStore.layerConfig({ url: Config.redacted("MY_URL"), prefix: Config.string("MY_PREFIX") })
+    const named = RedisTokenStore.layerConfig({
+      url: Config.redacted("MY_URL"),
+      prefix: Config.string("MY_PREFIX")
+    })
     yield* Effect.provide(store, yield* config({ MY_URL: url, MY_PREFIX: "mine:" }, named))
   })
 

@@ -8,10 +8,25 @@ import { RedisTokenStore } from "@store-api/redis"
 import { canMakeCertificates } from "@store-api/testing/certificates"
 import { bundle } from "@store-api/testing/childProcess"
 import * as Fleet from "@store-api/testing/fleet"
-import { all, allSucceed, renewal, share, sharesOne, shop, tokens, warnedOf } from "@store-api/testing/fleet"
+import {
+  all,
+  allSucceed,
+  renewal,
+  share,
+  sharesOne,
+  shop,
+  tokens,
+  warnedOf
+} from "@store-api/testing/fleet"
 import type * as Member from "@store-api/testing/member"
 import { inTime, onVirtualTime, until } from "@store-api/testing/network"
-import { cluster, documented, isLeftOut, type RedisServer, redisServer } from "@store-api/testing/redisServers"
+import {
+  cluster,
+  documented,
+  isLeftOut,
+  type RedisServer,
+  redisServer
+} from "@store-api/testing/redisServers"
 import { sentinel, single, type Topology, user } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Redacted } from "effect"
@@ -22,18 +37,27 @@ const inProcess = Fleet.providers((url) => RedisTokenStore.layer({ url: Redacted
 
 const program = new URL("./child/member.ts", import.meta.url)
 
-describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
-  test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
-    yield* Fleet.holderIsKilled(program, yield* redisServer())
-  })
+describe.skipIf(isLeftOut)(
+  "the process that acquires the token for all",
+  { timeout: limit },
+  () => {
+    test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
+      yield* Fleet.holderIsKilled(program, yield* redisServer())
+    })
 
-  test.live("acquires it for six that want one scope: one token request, one token", function*() {
-    const { settings, tokenRequests } = yield* shop({ clientAuthentication: "client_secret_post" })
-    const six = Fleet.inThese(yield* Fleet.processes(program, 6))
-    const members = yield* share(six, 6, yield* redisServer(), { ...settings, scope: "read" })
-    deepStrictEqual([yield* tokens(members), yield* tokenRequests], [1, 1])
-  })
-})
+    test.live("acquires it for six that want one scope: one token request, one token", function*() {
+      const { settings, tokenRequests } = yield* shop({
+        clientAuthentication: "client_secret_post"
+      })
+      const six = Fleet.inThese(yield* Fleet.processes(program, 6))
+      const members = yield* share(six, 6, yield* redisServer(), {
+        ...settings,
+        scope: "read"
+      })
+      deepStrictEqual([yield* tokens(members), yield* tokenRequests], [1, 1])
+    })
+  }
+)
 
 /** All keys that match this pattern, each once. */
 const keysOf = ({ servers }: Topology, pattern: string) =>
@@ -54,9 +78,14 @@ const clusterClient = (topology: Topology) =>
     topologyRefreshOnReconnectionAttemptStrategy: 200
   })
 
-const sentinelClient = (topology: Topology) => createSentinel({ name: "tokens", sentinelRootNodes: hostsOf(topology) })
+const sentinelClient = (topology: Topology) =>
+  createSentinel({ name: "tokens", sentinelRootNodes: hostsOf(topology) })
 
-const topologies = [["a cluster", cluster, clusterClient], ["sentinels", sentinel, sentinelClient]] as const
+const topologies = [["a cluster", cluster, clusterClient], [
+  "sentinels",
+  sentinel,
+  sentinelClient
+]] as const
 
 /** Each member shares through a client of the application. */
 const over = (make: () => ReturnType<typeof clusterClient | typeof sentinelClient>) => {
@@ -69,7 +98,10 @@ const over = (make: () => ReturnType<typeof clusterClient | typeof sentinelClien
     (client) => Effect.promise(async () => client.destroy())
   )
   return Fleet.providers(() =>
-    Layer.scoped(TokenStore.TokenStore, Effect.map(client, (client) => RedisTokenStore.fromClient(client)))
+    Layer.scoped(
+      TokenStore.TokenStore,
+      Effect.map(client, (client) => RedisTokenStore.fromClient(client))
+    )
   )
 }
 
@@ -82,16 +114,26 @@ const acquisition = (
   Effect.gen(function*() {
     const { tokenRequests, hold, release, settings } = yield* Fleet.heldShop
     // Longer than any failover, even on a busy machine.
-    const minute = { lease: "1 minute", attemptTimeout: "1 minute", deadline: "1 minute" } as const
+    const minute = {
+      lease: "1 minute",
+      attemptTimeout: "1 minute",
+      deadline: "1 minute"
+    } as const
     const patient = { ...settings, ...minute, storeTimeout: "30 seconds" } as const
     const members = yield* share(fleet, 4, topology, patient)
     yield* hold
     yield* all(members, ({ begin }) => begin(100))
-    yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+    yield* until(
+      "a member sends a token request",
+      Effect.map(tokenRequests, (count) => count === 1)
+    )
     const [lease = "", ...others] = yield* keysOf(topology, "*:lease")
     assert.isEmpty(others)
     const holders = Effect.forEach(topology.servers, ({ command }) => command("KEYS", lease))
-    yield* until("a replica has the lease", Effect.map(holders, (keys) => keys.flat().length > 1))
+    yield* until(
+      "a replica has the lease",
+      Effect.map(holders, (keys) => keys.flat().length > 1)
+    )
     const primary = yield* topology.primaryOf(lease)
     yield* topology.failOver(primary, fault(lease, primary))
     yield* release
@@ -105,61 +147,92 @@ const acquisition = (
     return requests
   })
 
-const killed = (lease: string, { command, stop }: RedisServer) => Effect.zipRight(command("DEL", lease), stop)
+const killed = (lease: string, { command, stop }: RedisServer) =>
+  Effect.zipRight(command("DEL", lease), stop)
 
-describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquire a token", { timeout: limit }, () => {
-  test.live.each(topologies)("%s: is killed, and the lease with it: one token request more", function*(row) {
-    assert.isAtMost(yield* acquisition(inProcess, yield* row[1](), killed), 2)
-  })
+describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquire a token", {
+  timeout: limit
+}, () => {
+  test.live.each(topologies)(
+    "%s: is killed, and the lease with it: one token request more",
+    function*(row) {
+      assert.isAtMost(yield* acquisition(inProcess, yield* row[1](), killed), 2)
+    }
+  )
 
-  test.live.each(topologies)("%s: does not respond, its replica has the lease: no request more", function*(row) {
-    assert.strictEqual(yield* acquisition(inProcess, yield* row[1](), (_, { pause }) => pause), 1)
-  })
+  test.live.each(topologies)(
+    "%s: does not respond, its replica has the lease: no request more",
+    function*(row) {
+      assert.strictEqual(
+        yield* acquisition(inProcess, yield* row[1](), (_, { pause }) => pause),
+        1
+      )
+    }
+  )
 
-  test.live.each(topologies)("%s, through a client of the application: one token request more", function*(row) {
-    const topology = yield* row[1]()
-    assert.isAtMost(yield* acquisition(over(() => row[2](topology)), topology, killed), 2)
-  })
+  test.live.each(topologies)(
+    "%s, through a client of the application: one token request more",
+    function*(row) {
+      const topology = yield* row[1]()
+      assert.isAtMost(yield* acquisition(over(() => row[2](topology)), topology, killed), 2)
+    }
+  )
 })
 
 const users = [
   ["one server", single, { acl: documented("+pexpire") }],
   ["a cluster", cluster, { acl: documented("+asking") }],
-  ["sentinels", sentinel, { acl: documented("+pexpire"), sentinelAcl: documented("+sentinel") }]
+  ["sentinels", sentinel, {
+    acl: documented("+pexpire"),
+    sentinelAcl: documented("+sentinel")
+  }]
 ] as const
 
 describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: limit }, () => {
   /** Processes that trust this authority. Node reads the variable when a process starts. */
-  const trusting = ({ cert }: { readonly cert: string }) => Fleet.processes(program, 2, { NODE_EXTRA_CA_CERTS: cert })
+  const trusting = ({ cert }: { readonly cert: string }) =>
+    Fleet.processes(program, 2, { NODE_EXTRA_CA_CERTS: cert })
 
-  test.live.each(users)("%s: processes that trust the authority share a token as a user", function*([, start, acl]) {
-    const [servers, { tokenRequests, settings }] = yield* Effect.all([start({ ...acl, tls: {}, user }), shop()])
-    const fleet = Fleet.inThese(yield* trusting(servers))
-    const members = yield* share(fleet, 2, servers, settings)
-    yield* sharesOne(members, tokenRequests)
-    yield* warnedOf(members)
-    const strangers = yield* fleet(1, { ...settings, storeUrl: servers.url.replace("password", "an-invented-other") })
-    yield* sharesOne(strangers, tokenRequests)
-    yield* warnedOf(strangers, "WRONGPASS")
-    // This process does not trust the authority. No server listens on port 1.
-    for (
-      const [storeUrl, reason] of [
-        [servers.url, "DEPTH_ZERO_SELF_SIGNED_CERT"],
-        [servers.url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED"]
-      ] as const
-    ) {
-      const excluded = inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
-      const asked = Effect.tap(excluded, tokens)
-      yield* warnedOf(yield* onVirtualTime((virtual) => inTime(virtual, asked)), reason)
+  test.live.each(users)(
+    "%s: processes that trust the authority share a token as a user",
+    function*([, start, acl]) {
+      const [servers, { tokenRequests, settings }] = yield* Effect.all([
+        start({ ...acl, tls: {}, user }),
+        shop()
+      ])
+      const fleet = Fleet.inThese(yield* trusting(servers))
+      const members = yield* share(fleet, 2, servers, settings)
+      yield* sharesOne(members, tokenRequests)
+      yield* warnedOf(members)
+      const strangers = yield* fleet(1, {
+        ...settings,
+        storeUrl: servers.url.replace("password", "an-invented-other")
+      })
+      yield* sharesOne(strangers, tokenRequests)
+      yield* warnedOf(strangers, "WRONGPASS")
+      // This process does not trust the authority. No server listens on port 1.
+      for (
+        const [storeUrl, reason] of [
+          [servers.url, "DEPTH_ZERO_SELF_SIGNED_CERT"],
+          [servers.url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED"]
+        ] as const
+      ) {
+        const excluded = inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
+        const asked = Effect.tap(excluded, tokens)
+        yield* warnedOf(yield* onVirtualTime((virtual) => inTime(virtual, asked)), reason)
+      }
     }
-  })
+  )
 
   test.live("a server with a trusted certificate for another host is not used: each process acquires a token and warns", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([
       single({ tls: { name: "redis.shop.example" } }),
       shop()
     ])
-    const members = yield* Fleet.inThese(yield* trusting(redis))(2, { ...settings, storeUrl: redis.url })
+    const members = yield* Fleet.inThese(yield* trusting(redis))(2, {
+      ...settings,
+      storeUrl: redis.url
+    })
     deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
     yield* warnedOf(members, "ERR_TLS_CERT_ALTNAME_INVALID")
     const counts = Effect.forEach(redis.servers, ({ connected }) => connected)
@@ -183,11 +256,15 @@ describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit },
       const slot = String(yield* source.command("CLUSTER", "KEYSLOT", key))
       const nodes = yield* Effect.forEach(
         topology.servers,
-        (server) => Effect.map(server.command("CLUSTER", "MYID"), (id) => ({ server, id: String(id) }))
+        (server) =>
+          Effect.map(server.command("CLUSTER", "MYID"), (id) => ({ server, id: String(id) }))
       ).pipe(
         Effect.flatMap(
           Effect.filter(({ server }) =>
-            Effect.map(server.command("ROLE"), (role) => (role as Array<unknown>)[0] === "master")
+            Effect.map(
+              server.command("ROLE"),
+              (role) => (role as Array<unknown>)[0] === "master"
+            )
           )
         )
       )
@@ -199,7 +276,9 @@ describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit },
       yield* renews
       yield* source.command("MIGRATE", "127.0.0.1", String(to.server.port), key, "0", "1000")
       yield* renews
-      for (const { server } of nodes) yield* server.command("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+      for (const { server } of nodes) {
+        yield* server.command("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+      }
       yield* renews
       assert.strictEqual((yield* topology.primaryOf(key)).port, to.server.port)
     }
@@ -215,7 +294,12 @@ describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit },
 const exitLimit = { whenClosed: 20_000, whenLeaked: 4000 }
 
 /** Lets a process get one token. Returns its output, and its exit code if it exited. */
-const run = (file: string, settings: Member.Settings, limit: number, ...end: ReadonlyArray<string>) =>
+const run = (
+  file: string,
+  settings: Member.Settings,
+  limit: number,
+  ...end: ReadonlyArray<string>
+) =>
   Effect.async<{ readonly output: string; readonly code: number | null }>((resume) => {
     const child = spawn(process.execPath, [file, JSON.stringify(settings), ...end], {
       env: { ...process.env, NODE_OPTIONS: "" },
@@ -242,7 +326,10 @@ describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
     const file = yield* bundle(program)
     const at = { ...settings, storeUrl: redis.url }
     deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-    deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), { output: "done\n", code: null })
+    deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), {
+      output: "done\n",
+      code: null
+    })
     assert.strictEqual(yield* tokenRequests, 1)
     yield* redis.pause
     deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
@@ -250,7 +337,9 @@ describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
     deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
     assert.strictEqual(yield* tokenRequests, 3)
     // No server listens on port 1.
-    for (const storeUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]) {
+    for (
+      const storeUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]
+    ) {
       const bounded = { ...settings, storeUrl, storeTimeout: "1 second" } as const
       deepStrictEqual(yield* run(file, bounded, exitLimit.whenClosed), ended)
     }

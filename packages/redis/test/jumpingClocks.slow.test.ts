@@ -7,15 +7,21 @@ import { Effect, Redacted } from "effect"
 
 const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
-describe.skipIf(isLeftOut)("processes that share a token in Redis, and whose wall clocks are wrong", () => {
-  const redis = sharedRedis()
-  const store = Effect.flatMap(redis, ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
+describe.skipIf(isLeftOut)(
+  "processes that share a token in Redis, and whose wall clocks are wrong",
+  () => {
+    const redis = sharedRedis()
+    const store = Effect.flatMap(
+      redis,
+      ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) })
+    )
 
-  test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
-    yield* survivesScenarios(yield* store)
-  })
+    test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
+      yield* survivesScenarios(yield* store)
+    })
 
-  test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
-    yield* survivesJumps(yield* store, 40, seed)
-  })
-})
+    test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
+      yield* survivesJumps(yield* store, 40, seed)
+    })
+  }
+)

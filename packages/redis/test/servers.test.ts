@@ -4,7 +4,14 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { shared } from "@store-api/testing/loopback"
 import { until } from "@store-api/testing/network"
-import { clientAt, cluster, documented, isLeftOut, sentinel, sharedRedis } from "@store-api/testing/redisServers"
+import {
+  clientAt,
+  cluster,
+  documented,
+  isLeftOut,
+  sentinel,
+  sharedRedis
+} from "@store-api/testing/redisServers"
 import { single, user, works } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Fiber, Redacted } from "effect"
@@ -18,7 +25,11 @@ const rights = documented("+pexpire")
 const topologies = [
   { name: "one server", start: single, users: { acl: rights } },
   { name: "a cluster", start: cluster, users: { acl: documented("+asking") } },
-  { name: "sentinels", start: sentinel, users: { acl: rights, sentinelAcl: documented("+sentinel") } }
+  {
+    name: "sentinels",
+    start: sentinel,
+    users: { acl: rights, sentinelAcl: documented("+sentinel") }
+  }
 ]
 
 for (const { name, start, users } of topologies) {
@@ -27,7 +38,8 @@ for (const { name, start, users } of topologies) {
     const several = name !== "one server"
 
     /** The URL of the servers, with this host before the others. */
-    const after = (url: string, host: string) => several ? url.replace(user, `${user}${host},`) : url
+    const after = (url: string, host: string) =>
+      several ? url.replace(user, `${user}${host},`) : url
 
     test.live("performs each operation, even if the first host of the URL does not respond", function*() {
       const { url } = yield* started
@@ -41,11 +53,19 @@ for (const { name, start, users } of topologies) {
         const { servers, url } = yield* started
         const store = yield* made(url.replace(user, "store-api:an-invented-third@"))
         assert.strictEqual((yield* Effect.flip(store.get(key))).reason, "WRONGPASS")
-        yield* Effect.forEach(servers, ({ command }) => command("ACL", "SETUSER", "store-api", ">an-invented-third"))
+        yield* Effect.forEach(
+          servers,
+          ({ command }) => command("ACL", "SETUSER", "store-api", ">an-invented-third")
+        )
         yield* until("the password is right", Effect.isSuccess(store.get(key)))
-        yield* Effect.forEach(servers, ({ command }) => command("CLIENT", "KILL", "USER", "store-api"))
+        yield* Effect.forEach(
+          servers,
+          ({ command }) => command("CLIENT", "KILL", "USER", "store-api")
+        )
         // The client of one server connects again by itself.
-        yield* several ? store.get(key) : until("it is connected again", Effect.isSuccess(store.get(key)))
+        yield* several
+          ? store.get(key)
+          : until("it is connected again", Effect.isSuccess(store.get(key)))
       })
     }
 
@@ -56,13 +76,18 @@ for (const { name, start, users } of topologies) {
         (lists) => lists.join("").split("user=store-api").length - 1
       )
       for (const pause of [0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 10, 13, 17, 21]) {
-        const making = yield* Effect.fork(Effect.scoped(Effect.flatMap(made(url), (store) => store.get(key))))
+        const making = yield* Effect.fork(
+          Effect.scoped(Effect.flatMap(made(url), (store) => store.get(key)))
+        )
         yield* pause === 0 ? Effect.yieldNow() : Effect.sleep(pause)
         yield* Fiber.interrupt(making)
       }
       const last = yield* made(url)
       yield* last.get(key)
-      yield* until("the last connection is the only one", Effect.map(connections, (count) => count === 1))
+      yield* until(
+        "the last connection is the only one",
+        Effect.map(connections, (count) => count === 1)
+      )
     })
   })
 }
@@ -80,43 +105,66 @@ describe.skipIf(isLeftOut)("a store behind sentinels without users", () => {
   })
 })
 
-describe.skipIf(isLeftOut)("the rights that docs/guides/several-instances.md recommends", () => {
-  const emptyRedis = sharedRedis()
+describe.skipIf(isLeftOut)(
+  "the rights that docs/guides/several-instances.md recommends",
+  () => {
+    const emptyRedis = sharedRedis()
 
-  /** Creates a user with these rights. Returns a client of the administrator, and the URL for the user. */
-  const serverWith = ([name = "", ...rights]: ReadonlyArray<string>) =>
-    Effect.gen(function*() {
-      const { url } = yield* emptyRedis
-      const administrator = yield* clientAt(url)
-      yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", name, "reset", ...rights]))
-      return { administrator, url: `${url.replace("redis://", `redis://${user}`)}/1` }
+    /** Creates a user with these rights. Returns a client of the administrator, and the URL for the user. */
+    const serverWith = ([name = "", ...rights]: ReadonlyArray<string>) =>
+      Effect.gen(function*() {
+        const { url } = yield* emptyRedis
+        const administrator = yield* clientAt(url)
+        yield* Effect.promise(() =>
+          administrator.sendCommand(["ACL", "SETUSER", name, "reset", ...rights])
+        )
+        return { administrator, url: `${url.replace("redis://", `redis://${user}`)}/1` }
+      })
+
+    test.live("are enough in another database, and do not cover other keys", function*() {
+      const store = yield* made((yield* serverWith(rights)).url)
+      yield* works(store, key)
+      assert.strictEqual((yield* Effect.flip(store.get("another key"))).reason, "NOPERM")
     })
 
-  test.live("are enough in another database, and do not cover other keys", function*() {
-    const store = yield* made((yield* serverWith(rights)).url)
-    yield* works(store, key)
-    assert.strictEqual((yield* Effect.flip(store.get("another key"))).reason, "NOPERM")
-  })
+    test.live.each([
+      ...[
+        "CLIENT LIST",
+        "CLIENT PAUSE 1",
+        "CLIENT KILL TYPE normal SKIPME yes",
+        "KEYS *",
+        "SCAN 0",
+        "FLUSHALL"
+      ],
+      ...["CONFIG GET maxmemory", "ACL LIST"]
+    ])("do not include %s, which the administrator can do", function*(command) {
+      const { administrator, url } = yield* serverWith(rights)
+      const user = yield* clientAt(url)
+      const refusal = (client: typeof user) =>
+        Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
+      assert.include(yield* refusal(user), "NOPERM")
+      assert.strictEqual(yield* refusal(administrator), "none")
+    })
 
-  test.live.each([
-    ...["CLIENT LIST", "CLIENT PAUSE 1", "CLIENT KILL TYPE normal SKIPME yes", "KEYS *", "SCAN 0", "FLUSHALL"],
-    ...["CONFIG GET maxmemory", "ACL LIST"]
-  ])("do not include %s, which the administrator can do", function*(command) {
-    const { administrator, url } = yield* serverWith(rights)
-    const user = yield* clientAt(url)
-    const refusal = (client: typeof user) =>
-      Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
-    assert.include(yield* refusal(user), "NOPERM")
-    assert.strictEqual(yield* refusal(administrator), "none")
-  })
-
-  test.live.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "+pttl", "~store-api-token-v1:*"])(
-    "are not enough without %s",
-    function*(right) {
-      const fewer = rights.filter((word) => word !== right)
-      assert.lengthOf(fewer, rights.length - 1)
-      const error = yield* Effect.flip(works(yield* made((yield* serverWith(fewer)).url), key))
-      assert.strictEqual((error as { readonly _tag?: string })._tag, "TokenStoreError")
-    }
-  )
-})
+    test.live.each([
+      "+select",
+      "+get",
+      "+set",
+      "+del",
+      "+eval",
+      "+pexpire",
+      "+pttl",
+      "~store-api-token-v1:*"
+    ])(
+      "are not enough without %s",
+      function*(right) {
+        const fewer = rights.filter((word) => word !== right)
+        assert.lengthOf(fewer, rights.length - 1)
+        const error = yield* Effect.flip(
+          works(yield* made((yield* serverWith(fewer)).url), key)
+        )
+        assert.strictEqual((error as { readonly _tag?: string })._tag, "TokenStoreError")
+      }
+    )
+  }
+)

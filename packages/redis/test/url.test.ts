@@ -2,14 +2,25 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { onVirtualTime, type Played, playedServer, type Reply, silentServer, until } from "@store-api/testing/network"
+import {
+  onVirtualTime,
+  type Played,
+  playedServer,
+  type Reply,
+  silentServer,
+  until
+} from "@store-api/testing/network"
 import { renderings } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Effect, Exit, Fiber, Option, Random } from "effect"
 import { destroy, fromUrl } from "../src/internal/servers.js"
 
 /** The options of each client. */
-const shared = { disableOfflineQueue: true, commandsQueueMaxLength: 1000, maintNotifications: "disabled" }
+const shared = {
+  disableOfflineQueue: true,
+  commandsQueueMaxLength: 1000,
+  maintNotifications: "disabled"
+}
 
 const overTls = { tls: true, rejectUnauthorized: true }
 
@@ -17,26 +28,39 @@ const overTls = { tls: true, rejectUnauthorized: true }
 const failover = { connectTimeout: 500, reconnectStrategy: false }
 
 /** On a clock that stands still: a busy machine reaches no time limit. */
-const created = (url: string) => onVirtualTime(() => Effect.flatMap(fromUrl(url), ({ newClient }) => newClient))
+const created = (url: string) =>
+  onVirtualTime(() => Effect.flatMap(fromUrl(url), ({ newClient }) => newClient))
 
 /** The options without those that the client library adds. */
 const optionsOf = (client: Effect.Effect.Success<ReturnType<typeof created>>) => {
   assert("options" in client)
-  const { commandOptions: _, credentialsProvider: _1, himportRegistry: _2, ...options } = client.options
+  const { commandOptions: _, credentialsProvider: _1, himportRegistry: _2, ...options } =
+    client.options
   return options
 }
 
 describe("the URL of one server", () => {
   test.each<readonly [url: string, expected: object]>([
     ["redis://127.0.0.1", { socket: { host: "127.0.0.1", port: 6379 } }],
-    [" redis://Cache.Store.Example:7000 ", { socket: { host: "Cache.Store.Example", port: 7000 } }],
+    [" redis://Cache.Store.Example:7000 ", {
+      socket: { host: "Cache.Store.Example", port: 7000 }
+    }],
     ["redis://cache/", { socket: { host: "cache", port: 6379 } }],
     ["redis://cache/15", { database: 15, socket: { host: "cache", port: 6379 } }],
-    ["rediss://cache/0", { database: 0, socket: { ...overTls, host: "cache", port: 6379, servername: "cache" } }],
+    ["rediss://cache/0", {
+      database: 0,
+      socket: { ...overTls, host: "cache", port: 6379, servername: "cache" }
+    }],
     ["rediss://[::1]", { socket: { ...overTls, host: "::1", port: 6379 } }],
     ["redis://[::1]", { socket: { host: "::1", port: 6379 } }],
-    ["redis://[2001:db8::2]:7000/1", { database: 1, socket: { host: "2001:db8::2", port: 7000 } }],
-    ["redis://:pass%40%2F@cache", { password: "pass@/", socket: { host: "cache", port: 6379 } }],
+    ["redis://[2001:db8::2]:7000/1", {
+      database: 1,
+      socket: { host: "2001:db8::2", port: 7000 }
+    }],
+    ["redis://:pass%40%2F@cache", {
+      password: "pass@/",
+      socket: { host: "cache", port: 6379 }
+    }],
     ["redis://a%3Auser@cache", { username: "a:user", socket: { host: "cache", port: 6379 } }],
     ["rediss://user:a@b@cache:1/2", {
       username: "user",
@@ -52,17 +76,27 @@ describe("the URL of one server", () => {
 })
 
 describe("the URL of a cluster", () => {
-  const rootNode = (host: string, port: number, name = {}) => ({ socket: { host, port, ...name, socketTimeout: 500 } })
+  const rootNode = (host: string, port: number, name = {}) => ({
+    socket: { host, port, ...name, socketTimeout: 500 }
+  })
 
   test.each<readonly [url: string, expected: object]>([
-    ["redis+cluster://one", { rootNodes: [rootNode("one", 6379)], defaults: { ...shared, socket: failover } }],
+    ["redis+cluster://one", {
+      rootNodes: [rootNode("one", 6379)],
+      defaults: { ...shared, socket: failover }
+    }],
     ["rediss+cluster://user:pass%3F@one:1,[::1],two", {
       rootNodes: [
         rootNode("one", 1, { servername: "one" }),
         rootNode("::1", 6379),
         rootNode("two", 6379, { servername: "two" })
       ],
-      defaults: { ...shared, username: "user", password: "pass?", socket: { ...overTls, ...failover } }
+      defaults: {
+        ...shared,
+        username: "user",
+        password: "pass?",
+        socket: { ...overTls, ...failover }
+      }
     }],
     ["redis+cluster://one,two/", {
       rootNodes: [rootNode("one", 6379), rootNode("two", 6379)],
@@ -77,7 +111,11 @@ describe("the URL of a cluster", () => {
     deepStrictEqual<unknown>(options, { ...expected, minimizeConnections: true })
     assert(typeof nodeAddressMap === "function")
     const name = url.startsWith("rediss") ? { servername: "node.cache" } : {}
-    deepStrictEqual<unknown>(nodeAddressMap("node.cache:7000"), { host: "node.cache", port: 7000, ...name })
+    deepStrictEqual<unknown>(nodeAddressMap("node.cache:7000"), {
+      host: "node.cache",
+      port: 7000,
+      ...name
+    })
     deepStrictEqual(nodeAddressMap("2001:db8::2:7000"), { host: "2001:db8::2", port: 7000 })
   })
 })
@@ -104,16 +142,27 @@ describe("the URL of sentinels", () => {
   test.live.each<readonly [user: string, path: string, name: string, expected: object]>([
     ["", "/tokens", "tokens", {}],
     ["", "/my%20name/", "my name", {}],
-    ["user:pass%40@", "/tokens/3", "tokens", { username: "user", password: "pass@", database: 3 }]
-  ])("%s(hosts)%s: the client is for the server that the sentinels name", function*([user, path, name, expected]) {
-    const played = yield* sentinel(primary)
-    const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
-    assert.isTrue((yield* fromUrl(url)).canFailOver)
-    const socket = { ...failover, host: "primary", port: 7000 }
-    deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
-    deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
-    yield* played.closed
-  })
+    ["user:pass%40@", "/tokens/3", "tokens", {
+      username: "user",
+      password: "pass@",
+      database: 3
+    }]
+  ])(
+    "%s(hosts)%s: the client is for the server that the sentinels name",
+    function*([user, path, name, expected]) {
+      const played = yield* sentinel(primary)
+      const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
+      assert.isTrue((yield* fromUrl(url)).canFailOver)
+      const socket = { ...failover, host: "primary", port: 7000 }
+      deepStrictEqual<unknown>(optionsOf(yield* created(url)), {
+        ...shared,
+        ...expected,
+        socket
+      })
+      deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
+      yield* played.closed
+    }
+  )
 
   test("has the port 26379 for each sentinel without a port", function*() {
     const asked: Array<unknown> = []
@@ -125,7 +174,10 @@ describe("the URL of sentinels", () => {
       () => Effect.sync(() => unsubscribe(channel, note))
     )
     // The messages of a channel have no type.
-    deepStrictEqual(asked.map((message) => (message as { readonly serverPort: number }).serverPort), [26_379])
+    deepStrictEqual(
+      asked.map((message) => (message as { readonly serverPort: number }).serverPort),
+      [26_379]
+    )
   })
 })
 
@@ -135,8 +187,14 @@ describe("sentinels", () => {
     const noperm = new Error("NOPERM User default has no permissions")
     for (const refusal of [{ HELLO: noauth }, { SENTINEL: noauth }, { SENTINEL: noperm }]) {
       const played = yield* sentinel(refusal, primary)
-      const client = yield* created(`redis+sentinel://user:password@127.0.0.1:${played.port}/name`)
-      deepStrictEqual<unknown>(optionsOf(client).socket, { ...failover, host: "primary", port: 7000 })
+      const client = yield* created(
+        `redis+sentinel://user:password@127.0.0.1:${played.port}/name`
+      )
+      deepStrictEqual<unknown>(optionsOf(client).socket, {
+        ...failover,
+        host: "primary",
+        port: 7000
+      })
       const [first, ...others] = received(played)
       assert.notInclude(String(first), "password")
       deepStrictEqual(others, [["HELLO 3 AUTH user password", `${question} name`]])
@@ -149,31 +207,44 @@ describe("sentinels", () => {
     ["fail", new Error("ERR any"), "ERR"],
     ["do not know the name", null, "unknown name"],
     ["close the connection", "closes", "SocketClosedUnexpectedlyError"]
-  ])("that %s are asked once each, and the last one gives the reason", function*([, reply, reason]) {
-    const played = yield* playedServer(([word], _, close) => {
-      if (word !== "SENTINEL") return undefined
-      if (reply !== "closes") return reply
-      close()
-      return undefined
-    })
-    const host = `127.0.0.1:${played.port}`
-    assert.strictEqual(yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)), reason)
-    assert.strictEqual(played.opened(), 2)
-    yield* played.closed
-  })
+  ])(
+    "that %s are asked once each, and the last one gives the reason",
+    function*([, reply, reason]) {
+      const played = yield* playedServer(([word], _, close) => {
+        if (word !== "SENTINEL") return undefined
+        if (reply !== "closes") return reply
+        close()
+        return undefined
+      })
+      const host = `127.0.0.1:${played.port}`
+      assert.strictEqual(
+        yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)),
+        reason
+      )
+      assert.strictEqual(played.opened(), 2)
+      yield* played.closed
+    }
+  )
 
   test.live("that do not accept a connection: its error is the reason", function*() {
     // No server listens on port 1.
-    assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
+    assert.strictEqual(
+      yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")),
+      "ECONNREFUSED"
+    )
   })
 
-  test.live.each([["to a connection", silentServer], ["to the question", sentinel({})]] as const)(
+  test.live.each(
+    [["to a connection", silentServer], ["to the question", sentinel({})]] as const
+  )(
     "that do not respond %s are given up after half a second",
     function*([, server]) {
       const silent = yield* server
       yield* onVirtualTime((virtual) =>
         Effect.gen(function*() {
-          const { newClient } = yield* fromUrl(`redis+sentinel://127.0.0.1:${silent.port}/name`)
+          const { newClient } = yield* fromUrl(
+            `redis+sentinel://127.0.0.1:${silent.port}/name`
+          )
           const asking = yield* Effect.fork(Effect.flip(newClient))
           yield* until("it is asked", Effect.sync(() => silent.opened() === 1))
           yield* virtual.advance(499)
@@ -191,7 +262,9 @@ describe("sentinels", () => {
       [0, 1].map(() => playedServer(([word]) => word === "SENTINEL" ? ["a", "1"] : undefined))
     )
     const url = `redis+sentinel://${all.map(({ port }) => `127.0.0.1:${port}`).join()}/name`
-    yield* Effect.replicateEffect(created(url), 8).pipe(Effect.withRandom(Random.make("any seed")))
+    yield* Effect.replicateEffect(created(url), 8).pipe(
+      Effect.withRandom(Random.make("any seed"))
+    )
     for (const { opened } of all) assert.isAbove(opened(), 0)
     assert.strictEqual(all.reduce((sum, { opened }) => sum + opened(), 0), 8)
   })
@@ -205,24 +278,36 @@ describe("a client that is destroyed", () => {
   test.live("closes the connection that it was opening", function*() {
     const silent = yield* silentServer
     const client = yield* created(`redis://127.0.0.1:${silent.port}`)
-    const connecting = yield* Effect.fork(Effect.exit(Effect.tryPromise((): Promise<unknown> => client.connect())))
+    const connecting = yield* Effect.fork(
+      Effect.exit(Effect.tryPromise((): Promise<unknown> => client.connect()))
+    )
     yield* Effect.yieldNow()
     destroy(client)
     yield* Fiber.join(connecting)
-    yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
+    yield* until(
+      "it is closed",
+      Effect.sync(() => silent.opened() === 1 && silent.open() === 0)
+    )
   })
 
   test.live("closes the connection that it was opening to a node of a cluster", function*() {
     const silent = yield* silentServer
     // The key belongs to the second half. The client has no connection to the first.
-    const slots = [[0, 8191, ["127.0.0.1", 1, "first"]], [8192, 16_383, ["127.0.0.1", silent.port, "second"]]]
+    const slots = [[0, 8191, ["127.0.0.1", 1, "first"]], [8192, 16_383, [
+      "127.0.0.1",
+      silent.port,
+      "second"
+    ]]]
     const root = yield* playedServer(([word]) => word === "CLUSTER" ? slots : undefined)
     const client = yield* created(`redis+cluster://127.0.0.1:${root.port}`)
     yield* Effect.promise((): Promise<unknown> => client.connect())
     const getting = yield* Effect.fork(Effect.exit(Effect.tryPromise(() => client.get("key"))))
     yield* Effect.yieldNow()
     destroy(client)
-    yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
+    yield* until(
+      "it is closed",
+      Effect.sync(() => silent.opened() === 1 && silent.open() === 0)
+    )
     assert.isTrue(Exit.isFailure(yield* Fiber.join(getting)))
   })
 })

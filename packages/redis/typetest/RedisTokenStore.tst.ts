@@ -21,6 +21,10 @@ test("RedisTokenStore.fromClient takes each kind of client of @redis/client, as 
   expect(RedisTokenStore.fromClient).type.toBeCallableWith(createClient(), "mine:")
   expect(RedisTokenStore.fromClient).type.toBeCallableWith(createClientPool())
   expect(RedisTokenStore.fromClient).type.toBeCallableWith(createCluster({ rootNodes: [] }))
-  expect(RedisTokenStore.fromClient).type.toBeCallableWith(createSentinel({ name: "main", sentinelRootNodes: [] }))
-  expect(RedisTokenStore.fromClient).type.not.toBeCallableWith({ get: () => Promise.resolve(null) })
+  expect(RedisTokenStore.fromClient).type.toBeCallableWith(
+    createSentinel({ name: "main", sentinelRootNodes: [] })
+  )
+  expect(RedisTokenStore.fromClient).type.not.toBeCallableWith({
+    get: () => Promise.resolve(null)
+  })
 })

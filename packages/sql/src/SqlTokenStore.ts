@@ -6,7 +6,12 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
-import { type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
+import {
+  type Lease,
+  type Service,
+  TokenStore,
+  TokenStoreError
+} from "@store-api/core/TokenStore"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -91,7 +96,9 @@ export const createTable = (database: Database, table: string = defaultTable): s
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options?: Options): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
+export const make = (
+  options?: Options
+): Effect.Effect<Service, ConfigurationError, SqlClient.SqlClient> =>
   Effect.flatMap(tableOf(options), (table) => fromClient(table, false, noFailure()))
 
 /**
@@ -116,7 +123,9 @@ export const make = (options?: Options): Effect.Effect<Service, ConfigurationErr
  * @since 1.0.0
  * @category layers
  */
-export const layer = (options?: Options): Layer.Layer<TokenStore, ConfigurationError, SqlClient.SqlClient> =>
+export const layer = (
+  options?: Options
+): Layer.Layer<TokenStore, ConfigurationError, SqlClient.SqlClient> =>
   Layer.effect(TokenStore, make(options))
 
 /**
@@ -146,7 +155,10 @@ export const layerLazy = <E>(
   client: Layer.Layer<SqlClient.SqlClient, E>,
   options?: Options
 ): Layer.Layer<TokenStore, ConfigurationError> =>
-  Layer.scoped(TokenStore, Effect.flatMap(tableOf(options), (table) => makeLazy(client, table)))
+  Layer.scoped(
+    TokenStore,
+    Effect.flatMap(tableOf(options), (table) => makeLazy(client, table))
+  )
 
 /** Checks the name, because the statements contain it as it is. */
 const tableOf = (options: Options = {}): Effect.Effect<string, ConfigurationError> => {
@@ -154,10 +166,13 @@ const tableOf = (options: Options = {}): Effect.Effect<string, ConfigurationErro
     return new ConfigurationError({ option: "SqlTokenStore", reason: "must be an object" })
   }
   const { table = defaultTable } = options
-  if (Predicate.isString(table) && /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)) return Effect.succeed(table)
+  if (Predicate.isString(table) && /^([a-z_]\w{0,62}\.)?[a-z_]\w{0,62}$/i.test(table)) {
+    return Effect.succeed(table)
+  }
   return new ConfigurationError({
     option: "SqlTokenStore.table",
-    reason: "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
+    reason:
+      "must consist of letters, digits and underscores, with a schema and a dot in front if needed"
   })
 }
 
@@ -211,7 +226,8 @@ const storeOf = (connected: Connected): Service => {
     database === "mysql"
       ? Effect.flatMap(
         changes(statements.takeOver, owner, millis, name),
-        (isTaken) => isTaken ? Effect.succeed(true) : changes(statements.insertNew, name, owner, millis)
+        (isTaken) =>
+          isTaken ? Effect.succeed(true) : changes(statements.insertNew, name, owner, millis)
       )
       : changes(statements.lease, name, owner, millis, name)
 
@@ -231,7 +247,8 @@ const storeOf = (connected: Connected): Service => {
       const put = execute(statements.put, entryOf(key), encode(entry), millisOf(life))
       return run("put", entryOf(key), Effect.zipRight(put, Effect.ignore(clean)))
     },
-    remove: (key, entry) => run("remove", entryOf(key), changes(statements.expire, entryOf(key), encode(entry))),
+    remove: (key, entry) =>
+      run("remove", entryOf(key), changes(statements.expire, entryOf(key), encode(entry))),
     lease: (key, duration) =>
       Effect.suspend(() => {
         const name = `lease:${encode(key)}`
@@ -267,10 +284,13 @@ const executorOf = ({ database, sql }: Connected) => {
   // A transaction of the caller would lock the lease until it ends, and may belong to another client.
   const outside = (context: Context.Context<never>) =>
     // No type says that a transaction is in the context.
-    Context.omit(SqlClient.TransactionConnection)(context as Context.Context<SqlClient.TransactionConnection>)
+    Context.omit(SqlClient.TransactionConnection)(
+      context as Context.Context<SqlClient.TransactionConnection>
+    )
   const attempt = <A>(effect: Effect.Effect<A, unknown>) =>
     Effect.mapError(Effect.mapInputContext(effect, outside), codeOf)
-  const statement = (text: string, values: Values) => sql.unsafe(database === "pg" ? numbered(text) : text, [...values])
+  const statement = (text: string, values: Values) =>
+    sql.unsafe(database === "pg" ? numbered(text) : text, [...values])
 
   const execute: Execute = (text, ...values) => attempt(statement(text, values).raw)
   const rows = (text: string, ...values: Values) => attempt(statement(text, values).values)
@@ -307,7 +327,10 @@ const preparing = ({ database, hasOwnClient, table }: Connected, execute: Execut
   return <A>(effect: Effect.Effect<A, string>): Effect.Effect<A, string> =>
     Effect.zipRight(prepare, effect).pipe(
       // If several processes create it at once, all but one may fail.
-      Effect.catchIf((code) => missingTable.has(code), () => Effect.zipRight(Effect.ignore(create), effect))
+      Effect.catchIf(
+        (code) => missingTable.has(code),
+        () => Effect.zipRight(Effect.ignore(create), effect)
+      )
     )
 }
 
@@ -326,7 +349,8 @@ const statementsOf = (database: Database, table: string) => {
       `WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE name = ? AND expires > ${now}) ` +
       `${replace} WHERE ${table}.expires <= ${now}`,
     // `ON DUPLICATE KEY UPDATE` changes the row in any case, so MySQL needs two statements.
-    takeOver: `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
+    takeOver:
+      `UPDATE ${table} SET value = ?, expires = ${later} WHERE name = ? AND expires <= ${now}`,
     insertNew: `INSERT IGNORE ${row} ${values}`,
     findOld: `SELECT name FROM ${table} WHERE expires < ${yesterday}`,
     deleteOld: `DELETE FROM ${table} WHERE name = ? AND expires < ${yesterday}`
@@ -348,7 +372,8 @@ interface Dialect {
 
 const sqliteNow = "(julianday('now') - 2440587.5) * 86400000"
 
-const replaceOnConflict = "ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires = excluded.expires"
+const replaceOnConflict =
+  "ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires = excluded.expires"
 
 const dialects: Record<Database, Dialect> = {
   pg: {
@@ -414,8 +439,13 @@ const makeLazy = <E>(
     /** Starts a build, unless there is one. */
     const start = Effect.uninterruptible(Effect.suspend(() => {
       if (building !== undefined) return Effect.succeed(building)
-      const built = building = Deferred.unsafeMake<Service, E | ConfigurationError>(FiberId.none)
-      const work = Effect.flatMap(Effect.exit(Effect.interruptible(build)), (exit) => Deferred.done(built, exit))
+      const built = building = Deferred.unsafeMake<Service, E | ConfigurationError>(
+        FiberId.none
+      )
+      const work = Effect.flatMap(
+        Effect.exit(Effect.interruptible(build)),
+        (exit) => Deferred.done(built, exit)
+      )
       return Effect.as(Effect.forkIn(work, fibers), built)
     }))
 
@@ -425,7 +455,9 @@ const makeLazy = <E>(
         Effect.catchAllCause(Deferred.await(built), (cause) => {
           if (building === built) building = undefined
           const error = Cause.squash(cause)
-          return Effect.fail(error instanceof ConfigurationError ? "unsupported database" : codeOf(error))
+          return Effect.fail(
+            error instanceof ConfigurationError ? "unsupported database" : codeOf(error)
+          )
         })).pipe((attempt) => retry(operation, attempt, lastFailure))
 
     // So the time limit of the first operation usually does not include the connection.
@@ -433,9 +465,12 @@ const makeLazy = <E>(
 
     return TokenStore.of({
       get: (key) => Effect.flatMap(store("get"), (store) => store.get(key)),
-      put: (key, entry, life) => Effect.flatMap(store("put"), (store) => store.put(key, entry, life)),
-      remove: (key, entry) => Effect.flatMap(store("remove"), (store) => store.remove(key, entry)),
-      lease: (key, duration) => Effect.flatMap(store("lease"), (store) => store.lease(key, duration)),
+      put: (key, entry, life) =>
+        Effect.flatMap(store("put"), (store) => store.put(key, entry, life)),
+      remove: (key, entry) =>
+        Effect.flatMap(store("remove"), (store) => store.remove(key, entry)),
+      lease: (key, duration) =>
+        Effect.flatMap(store("lease"), (store) => store.lease(key, duration)),
       lastFailure: Ref.get(lastFailure)
     })
   })
@@ -462,7 +497,10 @@ const retry = <A>(
     Effect.tapError((code) => Ref.set(lastFailure, Option.some(code))),
     Effect.retry({
       while: (code) => transient.has(code),
-      schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
+      schedule: Schedule.spaced("200 millis").pipe(
+        Schedule.jittered,
+        Schedule.upTo("30 seconds")
+      )
     }),
     Effect.zipLeft(Ref.set(lastFailure, Option.none())),
     Effect.mapError((reason) => new TokenStoreError({ operation, reason }))
@@ -489,7 +527,9 @@ const codeOf = (error: unknown): string => {
 
 /** An error, its cause, the cause of that, and so on. */
 const causesOf = (error: unknown): ReadonlyArray<object> =>
-  Predicate.isObject(error) ? [error, ...causesOf(Predicate.hasProperty(error, "cause") ? error.cause : undefined)] : []
+  Predicate.isObject(error)
+    ? [error, ...causesOf(Predicate.hasProperty(error, "cause") ? error.cause : undefined)]
+    : []
 
 const longest = 10 * 365 * 24 * 60 * 60_000
 
@@ -498,7 +538,8 @@ const millisOf = (duration: Duration.DurationInput): number =>
   Math.min(Math.max(0, Math.ceil(Duration.toMillis(duration))), longest)
 
 /** Encodes as ASCII without spaces, which every database keeps and compares as it is. Leaves sealed entries as is. */
-const encode = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\uFFFD"))
+const encode = (text: string): string =>
+  encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\uFFFD"))
 
 const decode = Option.liftThrowable(decodeURIComponent)
 

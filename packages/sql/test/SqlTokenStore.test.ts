@@ -20,27 +20,51 @@ const built = <E>(layer: Layer.Layer<TokenStore.TokenStore, E>) =>
   Effect.map(Layer.build(layer), (context) => Context.get(context, TokenStore.TokenStore))
 
 /** A store with its own client. */
-const lazily = (url: string, table?: string) => built(SqlTokenStore.layerLazy(clientAt(url), { table }))
+const lazily = (url: string, table?: string) =>
+  built(SqlTokenStore.layerLazy(clientAt(url), { table }))
 
 /** A store and the client that it uses. */
 const withClient = (url: string) =>
   Effect.map(
     Layer.build(Layer.provideMerge(SqlTokenStore.layer(), clientAt(url))),
-    (context) => [Context.get(context, TokenStore.TokenStore), Context.get(context, SqlClient.SqlClient)] as const
+    (context) =>
+      [
+        Context.get(context, TokenStore.TokenStore),
+        Context.get(context, SqlClient.SqlClient)
+      ] as const
   )
 
-const isHeld = (store: TokenStore.Service, key: string) => Effect.map(store.lease(key, "1 minute"), Option.isNone)
+const isHeld = (store: TokenStore.Service, key: string) =>
+  Effect.map(store.lease(key, "1 minute"), Option.isNone)
 
 /** All names in a table, whether they have expired or not. */
 const names = ({ query }: Database, table: string) =>
-  Effect.map(query(`SELECT name FROM ${table} ORDER BY name`), (rows) => rows.map(([name]) => String(name)))
+  Effect.map(
+    query(`SELECT name FROM ${table} ORDER BY name`),
+    (rows) => rows.map(([name]) => String(name))
+  )
 
 /** How each operation fails: with its own name, and for this reason. */
-const failures = ({ get, lease, put, remove }: TokenStore.Service, reason: string, key = "key") =>
+const failures = (
+  { get, lease, put, remove }: TokenStore.Service,
+  reason: string,
+  key = "key"
+) =>
   Effect.gen(function*() {
-    const all: ReadonlyArray<Effect.Effect<unknown, TokenStore.TokenStoreError>> = [get(key), put(key, "entry", 1)]
-    const failed = yield* Effect.forEach([...all, remove(key, "entry"), lease(key, 1)], Effect.flip)
-    deepStrictEqual(failed.map(({ operation }) => operation), ["get", "put", "remove", "lease"])
+    const all: ReadonlyArray<Effect.Effect<unknown, TokenStore.TokenStoreError>> = [
+      get(key),
+      put(key, "entry", 1)
+    ]
+    const failed = yield* Effect.forEach(
+      [...all, remove(key, "entry"), lease(key, 1)],
+      Effect.flip
+    )
+    deepStrictEqual(failed.map(({ operation }) => operation), [
+      "get",
+      "put",
+      "remove",
+      "lease"
+    ])
     deepStrictEqual(new Set(failed.map(({ reason }) => reason)), new Set([reason]))
     return failed
   })
@@ -52,7 +76,10 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
   describe("fulfils the contract", () => {
     for (const { check, rule } of rules) {
       test.live(rule, function*() {
-        yield* Effect.provide(check, SqlTokenStore.layerLazy(clientAt((yield* running).url), { table: "own_table" }))
+        yield* Effect.provide(
+          check,
+          SqlTokenStore.layerLazy(clientAt((yield* running).url), { table: "own_table" })
+        )
       })
     }
   })
@@ -68,11 +95,17 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
         const lease = Option.getOrThrow(yield* mine.lease(key, "1 minute"))
         assert.isTrue(yield* lease.extend)
         yield* mine.put(key, "entry", "1 minute")
-        deepStrictEqual([yield* isHeld(other, key), yield* entryOf(other, key)], [true, Option.some("entry")])
+        deepStrictEqual([yield* isHeld(other, key), yield* entryOf(other, key)], [
+          true,
+          Option.some("entry")
+        ])
         return yield* Effect.fail("rolled back")
       })
       deepStrictEqual(yield* Effect.flip(sql.withTransaction(rolledBack)), "rolled back")
-      deepStrictEqual([yield* isHeld(other, key), yield* entryOf(other, key)], [true, Option.some("entry")])
+      deepStrictEqual([yield* isHeld(other, key), yield* entryOf(other, key)], [
+        true,
+        Option.some("entry")
+      ])
     }
   })
 
@@ -83,10 +116,15 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
     deepStrictEqual(yield* names(made, "kept"), ["entry:key", "lease:key"])
     deepStrictEqual([yield* isHeld(store, "new"), yield* isHeld(store, "new")], [false, true])
     // PostgreSQL writes the transaction that locks a row to its disk.
-    if (kind === "pg") deepStrictEqual(yield* made.query("SELECT DISTINCT xmax::text FROM kept"), [["0"]])
-    const hours = { pg: "interval '23 hours'", mysql: "INTERVAL 23 HOUR", sqlite: "23 * 3600000" }[kind]
+    if (kind === "pg") {
+      deepStrictEqual(yield* made.query("SELECT DISTINCT xmax::text FROM kept"), [["0"]])
+    }
+    const hours =
+      { pg: "interval '23 hours'", mysql: "INTERVAL 23 HOUR", sqlite: "23 * 3600000" }[kind]
     for (const left of [["entry:key", "lease:key", "lease:new"], ["entry:key"]]) {
-      yield* made.query(`UPDATE kept SET expires = expires - ${hours} WHERE name LIKE 'lease:%'`)
+      yield* made.query(
+        `UPDATE kept SET expires = expires - ${hours} WHERE name LIKE 'lease:%'`
+      )
       yield* store.put("key", "entry", "1 minute")
       deepStrictEqual(yield* names(made, "kept"), left)
     }
@@ -98,7 +136,10 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
     for (const key of keys) yield* store.put(key, `entry of ${key}`, "1 minute")
     for (const key of keys) {
       assert.isFalse(yield* store.remove(key, `entry of ${key} `))
-      assert.isTrue(yield* store.remove(key, `entry of ${key.replace("\ud800", "\ufffd")}`), key)
+      assert.isTrue(
+        yield* store.remove(key, `entry of ${key.replace("\ud800", "\ufffd")}`),
+        key
+      )
     }
   })
 
@@ -114,7 +155,10 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
     const store = yield* own
     for (const life of [Infinity, 1e300, Number.MAX_SAFE_INTEGER, -1e300, -Infinity]) {
       yield* store.put("long", "entry", life)
-      deepStrictEqual(yield* entryOf(store, "long"), life > 0 ? Option.some("entry") : Option.none())
+      deepStrictEqual(
+        yield* entryOf(store, "long"),
+        life > 0 ? Option.some("entry") : Option.none()
+      )
       assert.isTrue(Option.isSome(yield* store.lease(`long:${life}`, life)))
       assert.strictEqual(yield* isHeld(store, `long:${life}`), life > 0)
     }
@@ -141,8 +185,12 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
   })
 
   test.live("twenty clients that create the table at the same time all succeed", function*() {
-    const stores = yield* Effect.all(Effect.replicate(lazily((yield* running).url, "new_table"), 20))
-    const held = yield* Effect.forEach(stores, (store) => isHeld(store, "key"), { concurrency: "unbounded" })
+    const stores = yield* Effect.all(
+      Effect.replicate(lazily((yield* running).url, "new_table"), 20)
+    )
+    const held = yield* Effect.forEach(stores, (store) => isHeld(store, "key"), {
+      concurrency: "unbounded"
+    })
     assert.lengthOf(held.filter((isHeld) => !isHeld), 1)
   })
 
@@ -219,15 +267,26 @@ describe("SQLite", () => {
     "another process writes for two seconds: only a client that is not the store's own stops the event loop for long: %s",
     function*(client) {
       const { url } = yield* database("sqlite")
-      const [own, [given, sql], [, writer]] = yield* Effect.all([lazily(url), withClient(url), withClient(url)])
+      const [own, [given, sql], [, writer]] = yield* Effect.all([
+        lazily(url),
+        withClient(url),
+        withClient(url)
+      ])
       yield* sql.unsafe("PRAGMA busy_timeout = 1000")
-      yield* Effect.all([own.put("key", "entry", "1 minute"), given.put("key", "entry", "1 minute")])
+      yield* Effect.all([
+        own.put("key", "entry", "1 minute"),
+        given.put("key", "entry", "1 minute")
+      ])
       const begun = yield* Deferred.make<void>()
       const write = writer.unsafe("UPDATE store_api_tokens SET value = value")
       const begin = Effect.zipRight(write, Deferred.succeed(begun, undefined))
-      yield* Effect.fork(writer.withTransaction(Effect.zipRight(begin, Effect.sleep("2 seconds"))))
+      yield* Effect.fork(
+        writer.withTransaction(Effect.zipRight(begin, Effect.sleep("2 seconds")))
+      )
       yield* Deferred.await(begun)
-      const stop = yield* longestStop((client === "own" ? own : given).put("key", "another", "1 minute"))
+      const stop = yield* longestStop(
+        (client === "own" ? own : given).put("key", "another", "1 minute")
+      )
       // The default of SQLite is one stop of 5 seconds.
       if (client === "own") assert.isBelow(stop, 4000)
       else assert.isAbove(stop, 900)
@@ -238,8 +297,13 @@ describe("SQLite", () => {
   test.live("the folder of the file is missing: operations fail until it exists, and no build is a part of one", function*() {
     const { url } = yield* database("sqlite")
     const spans: Array<Option.Option<unknown>> = []
-    const note = Layer.effectDiscard(Effect.map(Effect.option(Effect.currentSpan), (span) => spans.push(span)))
-    const client = Layer.provide(clientAt(url.replace("tokens.sqlite", "new/tokens.sqlite")), note)
+    const note = Layer.effectDiscard(
+      Effect.map(Effect.option(Effect.currentSpan), (span) => spans.push(span))
+    )
+    const client = Layer.provide(
+      clientAt(url.replace("tokens.sqlite", "new/tokens.sqlite")),
+      note
+    )
     const store = yield* built(SqlTokenStore.layerLazy(client))
     const failing = Effect.withSpan(Effect.flip(store.get("key")), "operation")
     for (const _ of [1, 2]) assert.match((yield* failing).reason, /^[A-Z_]+$|^unknown$/)
@@ -253,9 +317,14 @@ describe("SQLite", () => {
 const executed: Array<string> = []
 
 /** A store over a client whose statements end like this, one after the other. The last one repeats. */
-const playing = (dialect: string, ...results: ReadonlyArray<Effect.Effect<unknown, unknown>>) => {
+const playing = (
+  dialect: string,
+  ...results: ReadonlyArray<Effect.Effect<unknown, unknown>>
+) => {
   const next = [...results]
-  const result = Effect.suspend(() => (next.length > 1 ? next.shift() : next[0]) ?? Effect.void)
+  const result = Effect.suspend(() =>
+    (next.length > 1 ? next.shift() : next[0]) ?? Effect.void
+  )
   const client = {
     onDialectOrElse: (of: Record<string, () => unknown>) => (of[dialect] ?? of["orElse"])?.(),
     unsafe: (text: string) => {
@@ -269,11 +338,17 @@ const playing = (dialect: string, ...results: ReadonlyArray<Effect.Effect<unknow
 }
 
 /** Gets the entry of `playing`. This is the last failure of the store until it has the entry. */
-const isLastFailure = ({ get, lastFailure = Effect.succeedNone }: TokenStore.Service, code: string) =>
+const isLastFailure = (
+  { get, lastFailure = Effect.succeedNone }: TokenStore.Service,
+  code: string
+) =>
   Effect.gen(function*() {
     const getting = yield* Effect.fork(get("key"))
     yield* until("an attempt has failed", Effect.map(lastFailure, Option.contains(code)))
-    deepStrictEqual(yield* Fiber.join(getting), Option.some({ entry: "an entry", remaining: 1000 }))
+    deepStrictEqual(
+      yield* Fiber.join(getting),
+      Option.some({ entry: "an entry", remaining: 1000 })
+    )
     deepStrictEqual(yield* lastFailure, Option.none())
   })
 
@@ -286,15 +361,24 @@ describe("a row of an entry", () => {
     ["-0.1", undefined],
     [null, undefined],
     ["NaN", undefined]
-  ])("of which the database returns that %s milliseconds remain: %s", function*([remaining, expected]) {
-    const client = playing("pg", Effect.succeed([["an%20entry", remaining]]))
-    const { get } = yield* built(Layer.provide(SqlTokenStore.layer(), client))
-    deepStrictEqual(Option.map(yield* get("key"), (found) => found.remaining), Option.fromNullable(expected))
-  })
+  ])(
+    "of which the database returns that %s milliseconds remain: %s",
+    function*([remaining, expected]) {
+      const client = playing("pg", Effect.succeed([["an%20entry", remaining]]))
+      const { get } = yield* built(Layer.provide(SqlTokenStore.layer(), client))
+      deepStrictEqual(
+        Option.map(yield* get("key"), (found) => found.remaining),
+        Option.fromNullable(expected)
+      )
+    }
+  )
 
   test.live("whose text the store did not write is a miss", function*() {
     const client = playing("pg", Effect.succeed([["100%", 60_000]]))
-    deepStrictEqual(yield* (yield* built(Layer.provide(SqlTokenStore.layer(), client))).get("key"), Option.none())
+    deepStrictEqual(
+      yield* (yield* built(Layer.provide(SqlTokenStore.layer(), client))).get("key"),
+      Option.none()
+    )
   })
 })
 
@@ -307,13 +391,22 @@ describe("a statement that fails", () => {
     ["mysql", "ER_CHECKREAD", { code: "ER_CHECKREAD" }],
     ["pg", "SQLITE_BUSY", { code: "SQLITE_BUSY_SNAPSHOT", message: "database is locked" }],
     ["pg", "SQLITE_BUSY", { code: "ERR_SQLITE_ERROR", message: "database is locked" }]
-  ])("on %s with %s is repeated, and its code is the last failure meanwhile", function*([dialect, code, error]) {
-    const failed = Effect.fail({ cause: error })
-    const client = () => playing(dialect, failed, failed, Effect.succeed([["an%20entry", 1000]]))
-    for (const layer of [Layer.provide(SqlTokenStore.layer(), client()), SqlTokenStore.layerLazy(client())]) {
-      yield* isLastFailure(yield* built(layer), code)
+  ])(
+    "on %s with %s is repeated, and its code is the last failure meanwhile",
+    function*([dialect, code, error]) {
+      const failed = Effect.fail({ cause: error })
+      const client = () =>
+        playing(dialect, failed, failed, Effect.succeed([["an%20entry", 1000]]))
+      for (
+        const layer of [
+          Layer.provide(SqlTokenStore.layer(), client()),
+          SqlTokenStore.layerLazy(client())
+        ]
+      ) {
+        yield* isLastFailure(yield* built(layer), code)
+      }
     }
-  })
+  )
 
   test.live("while the client is built is the last failure until the build succeeds", function*() {
     let builds = 0
@@ -326,28 +419,50 @@ describe("a statement that fails", () => {
   })
 
   test.live.each<[reason: string, error: unknown]>([
-    ["23505", { cause: { code: "23505", detail: "Key (name)=(an-invented-key) already exists." } }],
-    ["ECONNREFUSED", { cause: { cause: { code: "ECONNREFUSED", message: "an-invented-host" } } }],
+    ["23505", {
+      cause: { code: "23505", detail: "Key (name)=(an-invented-key) already exists." }
+    }],
+    ["ECONNREFUSED", {
+      cause: { cause: { code: "ECONNREFUSED", message: "an-invented-host" } }
+    }],
     ["SQLITE_FULL", { cause: { code: "SQLITE_FULL" } }],
     ["unknown", { cause: { code: "AN-invented-CODE", errno: 7 } }],
     ["unknown", { cause: new Error("an-invented-password") }],
     ["unknown", "an-invented-text"],
     ["no response in time", { cause: new Error("Connection timed out: an-invented-host") }],
     ["no response in time", { cause: new Error("timeout exceeded: an-invented-host") }],
-    ["connection closed", { cause: new Error("Connection terminated unexpectedly: an-invented-host") }],
-    ["unusable configuration", { _tag: "ConfigError", message: "Missing data at AN_INVENTED_VARIABLE: invented" }],
+    ["connection closed", {
+      cause: new Error("Connection terminated unexpectedly: an-invented-host")
+    }],
+    ["unusable configuration", {
+      _tag: "ConfigError",
+      message: "Missing data at AN_INVENTED_VARIABLE: invented"
+    }],
     ["42P01", { cause: { code: "42P01" } }]
   ])("has the reason %s, and no other part of the driver's error", function*([reason, error]) {
     const failed = Effect.fail(error)
-    const client = () => playing("pg", failed, reason === "42P01" ? Effect.fail("an-invented-right") : failed, failed)
-    const layers = [client(), Layer.effect(SqlClient.SqlClient, failed)].map((of) => SqlTokenStore.layerLazy(of))
+    const client = () =>
+      playing(
+        "pg",
+        failed,
+        reason === "42P01" ? Effect.fail("an-invented-right") : failed,
+        failed
+      )
+    const layers = [client(), Layer.effect(SqlClient.SqlClient, failed)].map((of) =>
+      SqlTokenStore.layerLazy(of)
+    )
     for (const layer of [...layers, Layer.provide(SqlTokenStore.layer(), client())]) {
       const failed = yield* failures(yield* built(layer), reason)
       for (const failure of failed) assert.notInclude(renderings(failure), "invented")
     }
-    const leased = yield* built(Layer.provide(SqlTokenStore.layer(), playing("pg", Effect.succeed([[1]]), failed)))
+    const leased = yield* built(
+      Layer.provide(SqlTokenStore.layer(), playing("pg", Effect.succeed([[1]]), failed))
+    )
     const { extend, release } = Option.getOrThrow(yield* leased.lease("key", 1))
-    const operations = [(yield* Effect.flip(extend)).operation, (yield* Effect.flip(release)).operation]
+    const operations = [
+      (yield* Effect.flip(extend)).operation,
+      (yield* Effect.flip(release)).operation
+    ]
     deepStrictEqual(operations, ["extend", "release"])
   })
 })
@@ -357,10 +472,18 @@ describe("SqlTokenStore.layer", () => {
     const scope = yield* Scope.make()
     const events: Array<string> = []
     const seen = (event: string) => Effect.sync(() => events.push(event))
-    const using = Layer.scopedDiscard(Effect.acquireRelease(seen("built"), () => seen("closed")))
+    const using = Layer.scopedDiscard(
+      Effect.acquireRelease(seen("built"), () => seen("closed"))
+    )
     const client = Layer.merge(playing("pg", Effect.succeed([])), using)
-    const never = Layer.effect(SqlClient.SqlClient, Effect.onInterrupt(Effect.never, () => seen("stopped")))
-    const stores = Effect.all([built(SqlTokenStore.layerLazy(client)), built(SqlTokenStore.layerLazy(never))])
+    const never = Layer.effect(
+      SqlClient.SqlClient,
+      Effect.onInterrupt(Effect.never, () => seen("stopped"))
+    )
+    const stores = Effect.all([
+      built(SqlTokenStore.layerLazy(client)),
+      built(SqlTokenStore.layerLazy(never))
+    ])
     const [store] = yield* Scope.extend(stores, scope)
     yield* until("it is built", Effect.sync(() => events.length === 1))
     yield* Effect.all(Effect.replicate(store.get("key"), 50), { concurrency: "unbounded" })
@@ -374,32 +497,63 @@ describe("SqlTokenStore.layer", () => {
     for (const first of [["CREATE"], ["PRAGMA", "CREATE"]]) {
       executed.splice(0)
       const isOwn = first.includes("PRAGMA")
-      const store = yield* built(isOwn ? SqlTokenStore.layerLazy(client) : Layer.provide(SqlTokenStore.layer(), client))
+      const store = yield* built(
+        isOwn ? SqlTokenStore.layerLazy(client) : Layer.provide(SqlTokenStore.layer(), client)
+      )
       yield* Effect.zipRight(store.get("key"), store.get("key"))
-      deepStrictEqual(executed.map((text) => text.split(" ")[0]), [...first, "SELECT", "SELECT"])
+      deepStrictEqual(executed.map((text) => text.split(" ")[0]), [
+        ...first,
+        "SELECT",
+        "SELECT"
+      ])
     }
   })
 
-  test.live.each(["mssql", "clickhouse"])("refuses a client for %s, and closes its own", function*(dialect) {
-    const client = playing(dialect)
-    const { message } = yield* Effect.flip(built(Layer.provide(SqlTokenStore.layer(), client)))
-    assert.match(message, /SqlTokenStore\.client.* must be a client/)
-    let open = 0
-    const counted = Effect.acquireRelease(Effect.sync(() => open++), () => Effect.sync(() => open--))
-    const own = Layer.merge(client, Layer.scopedDiscard(counted))
-    yield* failures(yield* built(SqlTokenStore.layerLazy(own)), "unsupported database")
-    assert.strictEqual(open, 0)
-  })
+  test.live.each(["mssql", "clickhouse"])(
+    "refuses a client for %s, and closes its own",
+    function*(dialect) {
+      const client = playing(dialect)
+      const { message } = yield* Effect.flip(
+        built(Layer.provide(SqlTokenStore.layer(), client))
+      )
+      assert.match(message, /SqlTokenStore\.client.* must be a client/)
+      let open = 0
+      const counted = Effect.acquireRelease(
+        Effect.sync(() => open++),
+        () => Effect.sync(() => open--)
+      )
+      const own = Layer.merge(client, Layer.scopedDiscard(counted))
+      yield* failures(yield* built(SqlTokenStore.layerLazy(own)), "unsupported database")
+      assert.strictEqual(open, 0)
+    }
+  )
 
   test.live("takes a table only by a name that needs no quotes", function*() {
     const client = playing("pg", Effect.succeed([]))
     for (const table of ["tokens", "_Tokens1", "my_schema.tokens", "t".repeat(63)]) {
       yield* built(SqlTokenStore.layerLazy(client, { table }))
     }
-    for (const table of ["", "my tokens", "1tokens", "a.b.c", "\"a\"", "a;DROP TABLE b", "a--", "t".repeat(64)]) {
-      const layers = [Layer.provide(SqlTokenStore.layer({ table }), client), SqlTokenStore.layerLazy(client, { table })]
+    for (
+      const table of [
+        "",
+        "my tokens",
+        "1tokens",
+        "a.b.c",
+        "\"a\"",
+        "a;DROP TABLE b",
+        "a--",
+        "t".repeat(64)
+      ]
+    ) {
+      const layers = [
+        Layer.provide(SqlTokenStore.layer({ table }), client),
+        SqlTokenStore.layerLazy(client, { table })
+      ]
       for (const layer of layers) {
-        assert.match((yield* Effect.flip(built(layer))).message, /Store\.table.* must consist of/)
+        assert.match(
+          (yield* Effect.flip(built(layer))).message,
+          /Store\.table.* must consist of/
+        )
       }
     }
   })

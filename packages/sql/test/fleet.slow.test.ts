@@ -14,7 +14,10 @@ const storeAt: StoreAt = (url) => SqlTokenStore.layerLazy(clientAt(url))
 
 const program = new URL("./child/member.ts", import.meta.url)
 
-type Row = { readonly name: string } & Pick<Fleet.Outage, "reason" | "when"> & ReturnType<typeof by>
+type Row =
+  & { readonly name: string }
+  & Pick<Fleet.Outage, "reason" | "when">
+  & ReturnType<typeof by>
 
 const by = (faults: string | ReadonlyArray<string>, ...ends: ReadonlyArray<string>) => ({
   fault: ({ query }: Database): Effect.Effect<unknown> => query(...[faults].flat()),
@@ -24,7 +27,11 @@ const by = (faults: string | ReadonlyArray<string>, ...ends: ReadonlyArray<strin
 const when = "from the start"
 const stop = { fault: ({ stop }: Database) => stop, end: ({ start }: Database) => start }
 const pause = { fault: ({ pause }: Database) => pause, end: ({ resume }: Database) => resume }
-const silent = { ...pause, name: "does not respond for a while", reason: "no response in time" }
+const silent = {
+  ...pause,
+  name: "does not respond for a while",
+  reason: "no response in time"
+}
 
 const servers = [
   { ...stop, name: "is down", reason: "ECONNREFUSED", when },
@@ -34,8 +41,10 @@ const servers = [
 
 const readOnly = "default_transaction_read_only"
 /** Open connections keep the setting. */
-const disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'member'"
-const full = "CREATE TRIGGER disk BEFORE INSERT ON store_api_tokens BEGIN SELECT RAISE(ABORT, 'is full'); END"
+const disconnect =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'member'"
+const full =
+  "CREATE TRIGGER disk BEFORE INSERT ON store_api_tokens BEGIN SELECT RAISE(ABORT, 'is full'); END"
 
 /** The first of each kind of database makes all operations fail at once. */
 const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
@@ -47,11 +56,18 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
     },
     {
       ...{ name: "only reads", reason: "25006", when },
-      ...by(`ALTER ROLE member SET ${readOnly} = on`, `ALTER ROLE member RESET ${readOnly}`, disconnect)
+      ...by(
+        `ALTER ROLE member SET ${readOnly} = on`,
+        `ALTER ROLE member RESET ${readOnly}`,
+        disconnect
+      )
     },
     {
       ...{ name: "grants no right to the table", reason: "42501" },
-      ...by("REVOKE ALL ON store_api_tokens FROM member", "GRANT ALL ON store_api_tokens TO member")
+      ...by(
+        "REVOKE ALL ON store_api_tokens FROM member",
+        "GRANT ALL ON store_api_tokens TO member"
+      )
     },
     {
       ...{ name: "lacks the table, and grants no right to create it", reason: "42P01" },
@@ -73,17 +89,28 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
     },
     {
       ...{ name: "grants no right to the tables", reason: "ER_DBACCESS_DENIED_ERROR", when },
-      ...by("REVOKE ALL ON tokens.* FROM member@127.0.0.1", "GRANT ALL ON tokens.* TO member@127.0.0.1")
+      ...by(
+        "REVOKE ALL ON tokens.* FROM member@127.0.0.1",
+        "GRANT ALL ON tokens.* TO member@127.0.0.1"
+      )
     }
   ],
   sqlite: [
     {
       ...{ name: "lacks the table", reason: "ERR_SQLITE_ERROR" },
-      ...by("ALTER TABLE store_api_tokens RENAME TO gone", "ALTER TABLE gone RENAME TO store_api_tokens")
+      ...by(
+        "ALTER TABLE store_api_tokens RENAME TO gone",
+        "ALTER TABLE gone RENAME TO store_api_tokens"
+      )
     },
     { name: "is full", reason: "ERR_SQLITE_ERROR", ...by(full, "DROP TRIGGER disk") },
     { ...pause, name: "is locked by another process", reason: "SQLITE_BUSY" },
-    { ...pause, name: "is locked by another process from the start", reason: "SQLITE_BUSY", when }
+    {
+      ...pause,
+      name: "is locked by another process from the start",
+      reason: "SQLITE_BUSY",
+      when
+    }
   ]
 }
 
@@ -92,7 +119,8 @@ describe.each(available)("a fleet and %s", { timeout: 120_000 }, (kind) => {
   const processes = shared(Fleet.processes(program, 6))
   const started = Effect.map(Effect.all([processes, running]), ([processes, made]) => ({
     made,
-    start: (settings: Settings, count = 6) => Fleet.inThese(processes)(count, { ...settings, storeUrl: made.url })
+    start: (settings: Settings, count = 6) =>
+      Fleet.inThese(processes)(count, { ...settings, storeUrl: made.url })
   }))
 
   test.live("six processes call for nine lifetimes, three of them without it: with it, one token request per lifetime", function*() {
@@ -100,7 +128,11 @@ describe.each(available)("a fleet and %s", { timeout: 120_000 }, (kind) => {
     const [{ end, fault, reason }] = faults[kind]
     // The timers of its client use the real clock.
     const pause = Effect.withClock(Effect.sleep("10 seconds"), Clock.make())
-    yield* Fleet.lifetimes(start, { fault: Effect.zipRight(fault(made), pause), end: end(made), reason })
+    yield* Fleet.lifetimes(start, {
+      fault: Effect.zipRight(fault(made), pause),
+      end: end(made),
+      reason
+    })
   })
 
   test.live("an endpoint repeats its token: six processes send at most three requests more than one", function*() {
@@ -149,10 +181,18 @@ describe.each(available)("a fleet and %s", { timeout: 120_000 }, (kind) => {
 
   if (kind === "pg") {
     test.live("forty providers that start at once share a token over twenty connections, each with its own client", function*() {
-      const [{ query, url }, { tokenRequests, settings }] = yield* Effect.all([database("pg"), Fleet.shop()])
+      const [{ query, url }, { tokenRequests, settings }] = yield* Effect.all([
+        database("pg"),
+        Fleet.shop()
+      ])
       yield* query("ALTER ROLE member CONNECTION LIMIT 20")
       // Enough for a busy machine.
-      const patient = { ...settings, storeUrl: url, storeTimeout: "30 seconds", lease: "30 seconds" } as const
+      const patient = {
+        ...settings,
+        storeUrl: url,
+        storeTimeout: "30 seconds",
+        lease: "30 seconds"
+      } as const
       const members = yield* Fleet.providers(storeAt)(40, patient)
       assert.isAtMost(yield* Fleet.tokens(members), 2)
       assert.isAtMost(yield* tokenRequests, 2)

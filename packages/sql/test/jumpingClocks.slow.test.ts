@@ -10,17 +10,23 @@ import { available, database } from "./support/servers.js"
 
 const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
-describe.each(available)("processes that share a token in %s, and whose wall clocks are wrong", (kind) => {
-  const running = shared(database(kind))
-  const store = Effect.flatMap(running, ({ url }) => Layer.build(SqlTokenStore.layerLazy(clientAt(url)))).pipe(
-    Effect.map(Context.get(TokenStore.TokenStore))
-  )
+describe.each(available)(
+  "processes that share a token in %s, and whose wall clocks are wrong",
+  (kind) => {
+    const running = shared(database(kind))
+    const store = Effect.flatMap(
+      running,
+      ({ url }) => Layer.build(SqlTokenStore.layerLazy(clientAt(url)))
+    ).pipe(
+      Effect.map(Context.get(TokenStore.TokenStore))
+    )
 
-  test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
-    yield* survivesScenarios(yield* store)
-  })
+    test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
+      yield* survivesScenarios(yield* store)
+    })
 
-  test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
-    yield* survivesJumps(yield* store, 20, seed)
-  })
-})
+    test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
+      yield* survivesJumps(yield* store, 20, seed)
+    })
+  }
+)

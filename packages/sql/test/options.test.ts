@@ -29,6 +29,8 @@ test.live.each(Object.entries(wrong))("a wrong %s is refused", function*([name, 
 
 test.live("options that are not an object are refused", function*() {
   for (const options of notA.object) {
-    for (const build of builds(untyped(options))) yield* isRefused(build, "SqlTokenStore", options)
+    for (const build of builds(untyped(options))) {
+      yield* isRefused(build, "SqlTokenStore", options)
+    }
   }
 })

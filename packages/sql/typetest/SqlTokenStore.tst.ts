@@ -10,7 +10,11 @@ const client = PgClient.layer({ url: Redacted.make("postgres://127.0.0.1") })
 
 test("SqlTokenStore.layerLazy needs no client, and does not fail like one", () => {
   const { layer, layerLazy } = SqlTokenStore
-  type Made<R = never> = Layer.Layer<TokenStore.TokenStore, AccessTokenError.ConfigurationError, R>
+  type Made<R = never> = Layer.Layer<
+    TokenStore.TokenStore,
+    AccessTokenError.ConfigurationError,
+    R
+  >
   expect(layerLazy(client)).type.toBe<Made>()
   expect(layer()).type.toBe<Made<SqlClient.SqlClient>>()
   expect(layerLazy).type.toBeCallableWith(client, { table: "my_tokens" })

@@ -19,10 +19,14 @@ export const make = (
   Effect.gen(function*() {
     yield* checkRecord("http", options)
     const { connections, proxy: choice = "env" } = options
-    const isUsable = connections === undefined || (Number.isSafeInteger(connections) && connections >= 1)
+    const isUsable = connections === undefined ||
+      (Number.isSafeInteger(connections) && connections >= 1)
     yield* check("http.connections", isUsable, "must be a whole number from 1")
     const { forProxies, forServers } = yield* tls.make(options)
-    const sockets = yield* Effect.acquireRelease(Effect.sync(() => new Set<Net.Socket>()), destroyAll)
+    const sockets = yield* Effect.acquireRelease(
+      Effect.sync(() => new Set<Net.Socket>()),
+      destroyAll
+    )
     return yield* proxy.dispatcher(choice, {
       connections: connections ?? null,
       ...http1,
@@ -32,7 +36,9 @@ export const make = (
       // For connections through a proxy, undici creates the connector itself, over a socket of `clientFactory`.
       requestTls: { ...forServers, ...http1 },
       clientFactory: (origin) =>
-        new Undici.Pool(origin, { connect: tracked(Undici.buildConnector({ ...forProxies, ...http1 }), sockets) })
+        new Undici.Pool(origin, {
+          connect: tracked(Undici.buildConnector({ ...forProxies, ...http1 }), sockets)
+        })
     })
   })
 
@@ -55,4 +61,6 @@ const tracked = (
 
 /** Destroys with an error, because undici's connector waits for an error or for the connection. */
 const destroyAll = (sockets: ReadonlySet<Net.Socket>): Effect.Effect<void> =>
-  Effect.sync(() => sockets.forEach((socket) => socket.destroy(new Undici.errors.ClientDestroyedError())))
+  Effect.sync(() =>
+    sockets.forEach((socket) => socket.destroy(new Undici.errors.ClientDestroyedError()))
+  )

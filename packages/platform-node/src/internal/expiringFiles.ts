@@ -26,7 +26,8 @@ export const nameOf = (key: string, kind: "entry" | "lease"): string =>
   `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.${kind}`
 
 /** The names of files with a value, and of those that are being written or removed. */
-const isOurs = (name: string): boolean => /^([0-9a-f]{32}\.(entry|lease)|[0-9a-f-]{36}\.part)$/.test(name)
+const isOurs = (name: string): boolean =>
+  /^([0-9a-f]{32}\.(entry|lease)|[0-9a-f-]{36}\.part)$/.test(name)
 
 /** Valid from `from` until `until`, in milliseconds of the wall clock. */
 const Stored = Schema.parseJson(Schema.Struct({
@@ -65,20 +66,35 @@ export interface Found {
 const invalid: Found = { value: undefined, remaining: 0 }
 
 /** Returns `undefined` if there is no such file. */
-export const read = (folder: Folder, name: string): Effect.Effect<Found | undefined, PlatformError> =>
-  Effect.zipWith(unless("NotFound", readFile(folder, folder.at(name))), machineTime, (text, time) => {
-    if (text === undefined) return undefined
-    return Option.match(decode(text), {
-      onNone: () => invalid,
-      onSome: ({ from, until, uptime, value }) => {
-        // After a restart of the machine, this is less than the time that has passed, and the wall clock counts.
-        const running = Option.zipWith(time.uptime, uptime, (now, then) => now - then - clockTolerance)
-        const elapsed = Math.max(time.now - from, Option.getOrElse(running, () => 0), 0)
-        const remaining = until - from - elapsed
-        return time.now < from - clockTolerance || remaining <= 0 ? invalid : { value, remaining }
-      }
-    })
-  })
+export const read = (
+  folder: Folder,
+  name: string
+): Effect.Effect<Found | undefined, PlatformError> =>
+  Effect.zipWith(
+    unless("NotFound", readFile(folder, folder.at(name))),
+    machineTime,
+    (text, time) => {
+      if (text === undefined) return undefined
+      return Option.match(decode(text), {
+        onNone: () => invalid,
+        onSome: ({ from, until, uptime, value }) => {
+          // After a restart of the machine, this is less than the time that has passed, and the wall clock counts.
+          const running = Option.zipWith(time.uptime, uptime, (now, then) =>
+            now - then - clockTolerance)
+          const elapsed = Math.max(
+            time.now - from,
+            Option.getOrElse(running, () =>
+              0),
+            0
+          )
+          const remaining = until - from - elapsed
+          return time.now < from - clockTolerance || remaining <= 0
+            ? invalid
+            : { value, remaining }
+        }
+      })
+    }
+  )
 
 /**
  * A pipe counts as damaged: a read would never end, nor let the process exit. Another `stat` follows, because Node 20
@@ -88,22 +104,40 @@ const readFile = ({ fs, path }: Folder, file: string) =>
   Effect.flatMap(
     Effect.option(fs.stat(file)),
     (info) =>
-      Option.exists(info, ({ type }) => type === "FIFO") ? Effect.as(fs.stat(path), "") : fs.readFileString(file)
+      Option.exists(info, ({ type }) => type === "FIFO")
+        ? Effect.as(fs.stat(path), "")
+        : fs.readFileString(file)
   )
 
 type Matches = (value: string | undefined) => boolean
 
 /** Whether there is a file, and its value matches. */
-export const exists = (folder: Folder, name: string, matches: Matches): Effect.Effect<boolean, PlatformError> =>
+export const exists = (
+  folder: Folder,
+  name: string,
+  matches: Matches
+): Effect.Effect<boolean, PlatformError> =>
   Effect.map(read(folder, name), (file) => file !== undefined && matches(file.value))
 
 /** Creates or replaces a file. */
-export const replace = (folder: Folder, name: string, content: Content): Effect.Effect<void, PlatformError> =>
+export const replace = (
+  folder: Folder,
+  name: string,
+  content: Content
+): Effect.Effect<void, PlatformError> =>
   write(folder, content, (part) => folder.fs.rename(part, folder.at(name)))
 
 /** Creates a file, which is complete from the start. Returns whether there was none. */
-export const create = (folder: Folder, name: string, content: Content): Effect.Effect<boolean, PlatformError> =>
-  write(folder, content, (part) => succeeds("AlreadyExists", folder.fs.link(part, folder.at(name))))
+export const create = (
+  folder: Folder,
+  name: string,
+  content: Content
+): Effect.Effect<boolean, PlatformError> =>
+  write(
+    folder,
+    content,
+    (part) => succeeds("AlreadyExists", folder.fs.link(part, folder.at(name)))
+  )
 
 /** Writes a file under a temporary name. In one step, `place` gives it its own. */
 const write = <A>(
@@ -126,7 +160,11 @@ const newPart = () => `${randomUUID()}.part`
 /**
  * Removes a file if its value matches. Returns whether this process did it: only one of many can rename the same file.
  */
-export const removeIf = (folder: Folder, name: string, matches: Matches): Effect.Effect<boolean, PlatformError> =>
+export const removeIf = (
+  folder: Folder,
+  name: string,
+  matches: Matches
+): Effect.Effect<boolean, PlatformError> =>
   Effect.gen(function*() {
     if (!(yield* exists(folder, name, matches))) return false
     const { at, fs } = folder
@@ -144,7 +182,8 @@ export const removeExpired = (folder: Folder): Effect.Effect<void, PlatformError
   Effect.gen(function*() {
     const { at, fs, path } = folder
     const now = yield* Clock.currentTimeMillis
-    const isOld = ({ mtime }: FileSystem.File.Info) => Option.exists(mtime, (at) => at.getTime() < now - leftoverMillis)
+    const isOld = ({ mtime }: FileSystem.File.Info) =>
+      Option.exists(mtime, (at) => at.getTime() < now - leftoverMillis)
     for (const name of (yield* fs.readDirectory(path)).filter(isOurs)) {
       const remove = removeIf(folder, name, (value) => value === undefined)
       yield* Effect.ignore(Effect.whenEffect(remove, Effect.map(fs.stat(at(name)), isOld)))
@@ -159,5 +198,7 @@ export const unless = <A>(
   Effect.catchIf(effect, (error) => kindOf(error) === kind, () => Effect.succeed(undefined))
 
 /** Returns `false` if the operation fails in this way. */
-const succeeds = (kind: ReturnType<typeof kindOf>, effect: Effect.Effect<void, PlatformError>) =>
-  Effect.map(unless(kind, Effect.as(effect, true)), (isDone) => isDone === true)
+const succeeds = (
+  kind: ReturnType<typeof kindOf>,
+  effect: Effect.Effect<void, PlatformError>
+) => Effect.map(unless(kind, Effect.as(effect, true)), (isDone) => isDone === true)

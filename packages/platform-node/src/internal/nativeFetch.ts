@@ -48,7 +48,9 @@ class CurrentCall extends Context.Reference<CurrentCall>()(
 ) {}
 
 /** Provides the client of `NodeHttp.layer`, except that `fetch` sends the requests of a call. */
-export const layer = (options: NodeHttp.Options | undefined): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
+export const layer = (
+  options: NodeHttp.Options | undefined
+): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
   Layer.effect(
     HttpClient.HttpClient,
     Effect.gen(function*() {
@@ -57,7 +59,8 @@ export const layer = (options: NodeHttp.Options | undefined): Layer.Layer<HttpCl
       return HttpClient.transform(
         client,
         (response, request) =>
-          Effect.flatMap(CurrentCall, (call) => call === undefined ? response : send(call, request, connections))
+          Effect.flatMap(CurrentCall, (call) =>
+            call === undefined ? response : send(call, request, connections))
       )
     })
   ).pipe(
@@ -75,18 +78,27 @@ export const execute = (call: Call): Effect.Effect<Response, unknown, Authorized
       HttpClientRequest.setHeaders(call.request.headers)
     )
     yield* Effect.provideService(client.execute(request), CurrentCall, call)
-    return call.response ?? (yield* Effect.fail(new TypeError("transformClient replaced the response")))
-  }).pipe(Effect.mapError((error) => HttpClientError.isHttpClientError(error) ? error.cause ?? error : error))
+    return call.response ??
+      (yield* Effect.fail(new TypeError("transformClient replaced the response")))
+  }).pipe(
+    Effect.mapError((error) =>
+      HttpClientError.isHttpClientError(error) ? error.cause ?? error : error
+    )
+  )
 
 /** Reads the body into memory, so that the request can be repeated. A stream is sent as it comes, and only once. */
 const bodyOf = (call: Call): Effect.Effect<HttpBody.HttpBody, unknown> => {
   const { body } = call.request
   if (body === null) return Effect.succeed(HttpBody.empty)
-  if (Predicate.hasProperty(call.init?.body, Symbol.asyncIterator)) return Effect.succeed(HttpBody.raw(body))
+  if (Predicate.hasProperty(call.init?.body, Symbol.asyncIterator)) {
+    return Effect.succeed(HttpBody.raw(body))
+  }
   return Effect.tryPromise({
     try: (interrupted) => {
       // The body of a `Request` may come from a stream, which the signal cancels.
-      const bytes = body.pipeThrough(new TransformStream(), { signal: endOf(call, interrupted) })
+      const bytes = body.pipeThrough(new TransformStream(), {
+        signal: endOf(call, interrupted)
+      })
       return new Response(bytes).arrayBuffer()
     },
     catch: identity
@@ -99,22 +111,38 @@ export const discard = ({ request: { body } }: Call, reason: unknown): void => {
   if (body?.locked === false) body.cancel(reason).catch(constVoid)
 }
 
-const send = (call: Call, request: HttpClientRequest.HttpClientRequest, connections: Undici.Dispatcher) =>
+const send = (
+  call: Call,
+  request: HttpClientRequest.HttpClientRequest,
+  connections: Undici.Dispatcher
+) =>
   Effect.tryPromise({
     try: (interrupted) => {
-      const { cache, credentials, integrity, keepalive, mode, redirect, referrer, referrerPolicy } = call.request
-      return globalThis.fetch(Option.getOrElse(HttpClientRequest.toUrl(request), () => request.url), {
-        ...call.init,
-        ...{ cache, credentials, integrity, keepalive, mode, referrer, referrerPolicy },
-        method: request.method,
-        headers: headersOf(request),
-        body: bodyInit(request.body),
-        duplex: "half",
-        // `fetch` would send the token to the target.
-        redirect: redirect === "error" ? "error" : "manual",
-        signal: endOf(call, interrupted),
-        dispatcher: connections
-      } as RequestInit) // the DOM types lack `duplex` and `dispatcher`
+      const {
+        cache,
+        credentials,
+        integrity,
+        keepalive,
+        mode,
+        redirect,
+        referrer,
+        referrerPolicy
+      } = call.request
+      return globalThis.fetch(
+        Option.getOrElse(HttpClientRequest.toUrl(request), () => request.url),
+        {
+          ...call.init,
+          ...{ cache, credentials, integrity, keepalive, mode, referrer, referrerPolicy },
+          method: request.method,
+          headers: headersOf(request),
+          body: bodyInit(request.body),
+          duplex: "half",
+          // `fetch` would send the token to the target.
+          redirect: redirect === "error" ? "error" : "manual",
+          signal: endOf(call, interrupted),
+          dispatcher: connections
+        } as RequestInit
+      ) // the DOM types lack `duplex` and `dispatcher`
     },
     catch: (cause) => new HttpClientError.RequestError({ request, reason: "Transport", cause })
   }).pipe(Effect.map((response) => {
@@ -128,7 +156,8 @@ const headersOf = ({ body, headers }: HttpClientRequest.HttpClientRequest) =>
   body._tag === "Uint8Array" ? Headers.remove(headers, "content-length") : headers
 
 /** Aborts when the caller does, or when the effect is interrupted. */
-const endOf = ({ request }: Call, interrupted: AbortSignal) => AbortSignal.any([request.signal, interrupted])
+const endOf = ({ request }: Call, interrupted: AbortSignal) =>
+  AbortSignal.any([request.signal, interrupted])
 
 /** Keeps a call in memory while its body is, so that the caller's signal also ends the body. */
 const calls = new WeakMap<ReadableStream, Call>()

@@ -14,10 +14,14 @@ export interface NotPrivate {
  * Fails if another user could read or change files in the folder. On Windows, which has no owner ids and modes, it
  * succeeds.
  */
-export const requirePrivate = ({ mode, uid }: FileSystem.File.Info): Effect.Effect<void, NotPrivate> => {
+export const requirePrivate = (
+  { mode, uid }: FileSystem.File.Info
+): Effect.Effect<void, NotPrivate> => {
   const user = process.getuid?.()
   if (user === undefined) return Effect.void
-  if (Option.exists(uid, (uid) => uid !== user)) return notPrivate("its folder belongs to another user")
+  if (Option.exists(uid, (uid) => uid !== user)) {
+    return notPrivate("its folder belongs to another user")
+  }
   return (mode & 0o077) === 0
     ? Effect.void
     : notPrivate(`other users can open its folder: its mode is ${octal(mode)}, not 700`)
@@ -36,4 +40,5 @@ export const reasonOf = (error: PlatformError | NotPrivate): string => {
 }
 
 /** How an operation failed, such as `NotFound`. */
-export const kindOf = (error: PlatformError) => error._tag === "SystemError" ? error.reason : error._tag
+export const kindOf = (error: PlatformError) =>
+  error._tag === "SystemError" ? error.reason : error._tag

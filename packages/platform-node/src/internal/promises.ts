@@ -53,7 +53,10 @@ export const make = <R>(layer: Layer.Layer<R, unknown>): Promises<R> => {
         interrupt = runtime.runCallback(effect, {
           onExit: (exit) => {
             signals.forEach((signal) => signal.removeEventListener("abort", abort))
-            Exit.match(exit, { onFailure: (cause) => fail(Cause.squash(cause)), onSuccess: resolve })
+            Exit.match(exit, {
+              onFailure: (cause) => fail(Cause.squash(cause)),
+              onSuccess: resolve
+            })
           }
         })
         // The first steps of the effect run before `runCallback` returns, and may abort it.

@@ -21,7 +21,9 @@ export const dispatcher = (
       return direct
     case "env":
       return Effect.suspend(() => {
-        const named = [fromEnvironment("HTTP_PROXY"), fromEnvironment("HTTPS_PROXY")].filter(({ url }) => url !== "")
+        const named = [fromEnvironment("HTTP_PROXY"), fromEnvironment("HTTPS_PROXY")].filter((
+          { url }
+        ) => url !== "")
         if (named.length === 0) return direct
         return Effect.zipRight(
           Effect.forEach(named, ({ name, url }) => usable(name, url)),
@@ -31,13 +33,22 @@ export const dispatcher = (
     default:
       return Effect.flatMap(
         usable("http.proxy", proxy),
-        ({ href }) => beyondLoopback(direct, scoped(() => new Undici.ProxyAgent({ ...options, uri: href })))
+        ({ href }) =>
+          beyondLoopback(
+            direct,
+            scoped(() => new Undici.ProxyAgent({ ...options, uri: href }))
+          )
       )
   }
 }
 
-const scoped = <A extends Undici.Dispatcher>(make: () => A): Effect.Effect<A, never, Scope.Scope> =>
-  Effect.acquireRelease(Effect.sync(make), (dispatcher) => Effect.promise(() => dispatcher.destroy()))
+const scoped = <A extends Undici.Dispatcher>(
+  make: () => A
+): Effect.Effect<A, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(make),
+    (dispatcher) => Effect.promise(() => dispatcher.destroy())
+  )
 
 /**
  * Sends requests to this machine directly. Such a request may carry a secret in clear text, which a proxy must not see.
@@ -52,16 +63,21 @@ const beyondLoopback = <R>(
     proxied,
     (direct, proxied) =>
       proxied.compose((dispatch) => (options, handler) =>
-        isDirect(String(options.origin)) ? direct.dispatch(options, handler) : dispatch(options, handler)
+        isDirect(String(options.origin))
+          ? direct.dispatch(options, handler)
+          : dispatch(options, handler)
       )
   )
 
-const isDirect = (origin: string): boolean => URL.canParse(origin) && isLoopback(new URL(origin))
+const isDirect = (origin: string): boolean =>
+  URL.canParse(origin) && isLoopback(new URL(origin))
 
 /** Returns the variable that undici uses: the lower-case one, even if it is empty. */
 const fromEnvironment = (name: "HTTP_PROXY" | "HTTPS_PROXY") => {
   const lower = process.env[name.toLowerCase()]
-  return lower === undefined ? { name, url: process.env[name] ?? "" } : { name: name.toLowerCase(), url: lower }
+  return lower === undefined
+    ? { name, url: process.env[name] ?? "" }
+    : { name: name.toLowerCase(), url: lower }
 }
 
 /** Checks a proxy URL. undici's own error contains the URL with its password, and its SOCKS support is experimental. */
@@ -74,6 +90,9 @@ const usable = (option: string, value: string | URL): Effect.Effect<URL, Configu
   }).pipe(
     Effect.filterOrFail(({ protocol }) => protocol === "http:" || protocol === "https:"),
     Effect.mapError(() =>
-      unusable(option, "must be an http:// or https:// URL, a user name and password in it percent-encoded")
+      unusable(
+        option,
+        "must be an http:// or https:// URL, a user name and password in it percent-encoded"
+      )
     )
   )

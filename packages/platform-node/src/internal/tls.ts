@@ -31,9 +31,13 @@ export interface TlsSettings {
  * Creates the contexts once, because parsing all authorities takes longer than a handshake, and because a malformed
  * certificate must fail the layer. A context also keeps the key out of the output of `inspect` on undici's objects.
  */
-export const make = ({ ca, cert, key }: Options): Effect.Effect<TlsSettings, ConfigurationError> =>
+export const make = (
+  { ca, cert, key }: Options
+): Effect.Effect<TlsSettings, ConfigurationError> =>
   Effect.gen(function*() {
-    const authorities = ca === undefined ? {} : { ca: [...(yield* trustedByNode), ...(yield* certificates(ca))] }
+    const authorities = ca === undefined
+      ? {}
+      : { ca: [...(yield* trustedByNode), ...(yield* certificates(ca))] }
     const client = yield* clientCertificate(cert, key)
     return {
       forServers: yield* withContext({ ...authorities, ...client }),
@@ -41,19 +45,27 @@ export const make = ({ ca, cert, key }: Options): Effect.Effect<TlsSettings, Con
     }
   })
 
-const withContext = (options: Tls.SecureContextOptions): Effect.Effect<TlsOptions, ConfigurationError> =>
+const withContext = (
+  options: Tls.SecureContextOptions
+): Effect.Effect<TlsOptions, ConfigurationError> =>
   Effect.map(
     // Node has accepted the certificate and the key separately.
-    attempt("http.key", "is not the private key of cert", () => Tls.createSecureContext(options)),
+    attempt("http.key", "is not the private key of cert", () =>
+      Tls.createSecureContext(options)),
     (secureContext) => ({ rejectUnauthorized: true, secureContext })
   )
 
 /** Node's option `ca` replaces the default authorities. */
 const trustedByNode = Effect.suspend((): Effect.Effect<ReadonlyArray<string | Buffer>> => {
   // From Node 22.15; the types are those of Node 20.
-  const { getCACertificates } = Tls as { readonly getCACertificates?: (type: "default") => ReadonlyArray<string> }
+  const { getCACertificates } = Tls as {
+    readonly getCACertificates?: (type: "default") => ReadonlyArray<string>
+  }
   return getCACertificates === undefined
-    ? Effect.map(extraCertificates, (extra) => [...Tls.rootCertificates, ...Option.toArray(extra)])
+    ? Effect.map(
+      extraCertificates,
+      (extra) => [...Tls.rootCertificates, ...Option.toArray(extra)]
+    )
     : Effect.succeed(getCACertificates("default"))
 })
 
@@ -63,7 +75,9 @@ const extraCertificates = Effect.option(
 )
 
 /** Parses each certificate, because Node ignores a text without any. */
-const certificates = (ca: NonNullable<Options["ca"]>): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {
+const certificates = (
+  ca: NonNullable<Options["ca"]>
+): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {
   const reason = "must contain certificates in PEM"
   return Effect.forEach(
     [ca].flat(),
@@ -72,7 +86,10 @@ const certificates = (ca: NonNullable<Options["ca"]>): Effect.Effect<ReadonlyArr
         const text = yield* attempt("http.ca", reason, () => textOf(source))
         const found = text.match(/-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----/g)
         if (found === null) return yield* unusable("http.ca", reason)
-        yield* attempt("http.ca", reason, () => found.map((text) => new Crypto.X509Certificate(text)))
+        yield* attempt("http.ca", reason, () =>
+          found.map((text) =>
+            new Crypto.X509Certificate(text)
+          ))
         return found.join("\n")
       })
   )
@@ -86,7 +103,9 @@ const clientCertificate = (
     if (cert === undefined && key === undefined) return {}
     if (cert === undefined) return yield* unusable("http.cert", "is missing, key needs it")
     if (key === undefined) return yield* unusable("http.key", "is missing, cert needs it")
-    if (!Redacted.isRedacted(key)) return yield* unusable("http.key", "must be wrapped with Redacted.make")
+    if (!Redacted.isRedacted(key)) {
+      return yield* unusable("http.key", "must be wrapped with Redacted.make")
+    }
     const certificate = yield* attempt("http.cert", "must be a certificate in PEM", () => {
       const text = textOf(cert)
       // TLS ignores an empty certificate or key.
@@ -103,8 +122,13 @@ const clientCertificate = (
   })
 
 /** Drops Node's own error, which may contain the value. */
-const attempt = <A>(option: string, reason: string, evaluate: () => A): Effect.Effect<A, ConfigurationError> =>
+const attempt = <A>(
+  option: string,
+  reason: string,
+  evaluate: () => A
+): Effect.Effect<A, ConfigurationError> =>
   Effect.mapError(Effect.try(evaluate), () => unusable(option, reason))
 
 /** Throws for other types. */
-const textOf = (source: Pem): string => typeof source === "string" ? source : new TextDecoder().decode(source)
+const textOf = (source: Pem): string =>
+  typeof source === "string" ? source : new TextDecoder().decode(source)

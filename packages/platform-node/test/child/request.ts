@@ -13,14 +13,23 @@ const ca = process.env["TEST_CA"]
 
 const request = Effect.flatMap(HttpClient.HttpClient, (client) => client.get(url)).pipe(
   Effect.flatMap(({ text }) => text),
-  Effect.catchTag("RequestError", ({ cause }) => Effect.succeed(String((cause as { readonly code?: unknown }).code)))
+  Effect.catchTag(
+    "RequestError",
+    ({ cause }) => Effect.succeed(String((cause as { readonly code?: unknown }).code))
+  )
 )
 
-const program = Effect.timeoutOption(request, end === "interrupted" ? Duration.millis(500) : Duration.infinity).pipe(
+const program = Effect.timeoutOption(
+  request,
+  end === "interrupted" ? Duration.millis(500) : Duration.infinity
+).pipe(
   Effect.map(Option.getOrElse(() => "interrupted")),
   Effect.provide(NodeHttp.layer({ ...(ca !== undefined && { ca: readFileSync(ca) }) }))
 )
 
 void Effect.runPromise(
-  program.pipe(Effect.catchAll(({ message }) => Effect.succeed(message)), Effect.flatMap(Console.log))
+  program.pipe(
+    Effect.catchAll(({ message }) => Effect.succeed(message)),
+    Effect.flatMap(Console.log)
+  )
 )

@@ -11,12 +11,17 @@ import { newFolder as temporaryFolder } from "@store-api/testing/loopback"
 import { Effect, Option } from "effect"
 
 /** The path of a folder that does not exist yet. Its parent is deleted when the scope closes. */
-export const newFolder = Effect.map(temporaryFolder("tokens"), (folder) => join(folder, "tokens"))
+export const newFolder = Effect.map(
+  temporaryFolder("tokens"),
+  (folder) => join(folder, "tokens")
+)
 
 /** The paths of a folder and of all its content. */
 export const pathsIn = (folder: string): ReadonlyArray<string> => [
   folder,
-  ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))
+  ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) =>
+    join(folder, name)
+  )
 ]
 
 /** The folder that the store creates in the given one. */
@@ -33,10 +38,17 @@ export const started = Effect.gen(function*() {
 })
 
 /** A store with a modified file system. */
-export const storeOver = (folder: string, change: (fs: FileSystem.FileSystem) => FileSystem.FileSystem) =>
+export const storeOver = (
+  folder: string,
+  change: (fs: FileSystem.FileSystem) => FileSystem.FileSystem
+) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
-    return yield* Effect.provideService(FileTokenStore.make({ folder }), FileSystem.FileSystem, change(fs))
+    return yield* Effect.provideService(
+      FileTokenStore.make({ folder }),
+      FileSystem.FileSystem,
+      change(fs)
+    )
   }).pipe(Effect.provide(NodeContext.layer))
 
 /** Sets the modification time of files to this many seconds ago. */
@@ -45,11 +57,15 @@ export const age = (seconds: number, ...paths: ReadonlyArray<string>) => {
   for (const path of paths) utimesSync(path, then, then)
 }
 
-const steps = "link makeDirectory readDirectory readFileString remove rename stat writeFileString".split(" ")
+const steps =
+  "link makeDirectory readDirectory readFileString remove rename stat writeFileString".split(
+    " "
+  )
 
 /** A file system that runs an effect before each of its steps. */
 export const beforeEachStep =
-  (before: (step: string) => Effect.Effect<unknown>) => (fs: FileSystem.FileSystem): FileSystem.FileSystem =>
+  (before: (step: string) => Effect.Effect<unknown>) =>
+  (fs: FileSystem.FileSystem): FileSystem.FileSystem =>
     new Proxy(fs, {
       get: (target, name, receiver) => {
         const method: unknown = Reflect.get(target, name, receiver)
@@ -68,13 +84,17 @@ export const beforeEachStep =
  */
 export const atEachStep = <A, E, R>(
   test: (
-    at: (effect: Effect.Effect<unknown, unknown>) => (fs: FileSystem.FileSystem) => FileSystem.FileSystem
+    at: (
+      effect: Effect.Effect<unknown, unknown>
+    ) => (fs: FileSystem.FileSystem) => FileSystem.FileSystem
   ) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function*() {
     for (let step = 1; true; step++) {
       let count = 0
-      yield* test((effect) => beforeEachStep(() => ++count === step ? Effect.orDie(effect) : Effect.void))
+      yield* test((effect) =>
+        beforeEachStep(() => ++count === step ? Effect.orDie(effect) : Effect.void)
+      )
       if (count < step) return count
     }
   })
@@ -84,7 +104,10 @@ export const stillWorks = (store: TokenStore.Service, isWhole: (entry: string) =
   Effect.gen(function*() {
     assert.isTrue(Option.exists(yield* entryOf(store, "key"), isWhole))
     yield* store.put("key", "mine", "1 hour")
-    deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "mine")], [Option.some("mine"), true])
+    deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "mine")], [
+      Option.some("mine"),
+      true
+    ])
     const lease = Effect.filterOrFail(store.lease("key", "1 hour"), Option.isSome)
     yield* (yield* Effect.eventually(lease)).value.release
   })

@@ -32,11 +32,22 @@ const attemptTimeout = 500
 
 /** The reasons for which a further attempt is useless. */
 const final = new Set(
-  ["ClientClosedError", "ERR", "NOAUTH", "NOPERM", "OOM", "WRONGPASS", "WRONGTYPE", "unknown name"]
+  [
+    "ClientClosedError",
+    "ERR",
+    "NOAUTH",
+    "NOPERM",
+    "OOM",
+    "WRONGPASS",
+    "WRONGTYPE",
+    "unknown name"
+  ]
 )
 
 /** Runs a command on the current client. Fails with the reason. */
-export type Run = <A>(command: (client: servers.Client) => Promise<A>) => Effect.Effect<A, string>
+export type Run = <A>(
+  command: (client: servers.Client) => Promise<A>
+) => Effect.Effect<A, string>
 
 /**
  * Opens a client that closes with the scope. The client of a single server reconnects when its connection breaks. When
@@ -77,14 +88,18 @@ export const make = (url: Redacted.Redacted) =>
 export const makeRetries = () => {
   const last = Ref.unsafeMake(Option.none<string>())
   // Until the client has an error, an earlier attempt knows more.
-  const noteFailure = (reason: string) => reason === noConnection ? Effect.void : Ref.set(last, Option.some(reason))
+  const noteFailure = (reason: string) =>
+    reason === noConnection ? Effect.void : Ref.set(last, Option.some(reason))
   /** No operation of a store takes longer than 30 seconds. */
   const retry = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
     attempt.pipe(
       Effect.tapError(noteFailure),
       Effect.retry({
         while: (reason) => !final.has(reason),
-        schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
+        schedule: Schedule.spaced("200 millis").pipe(
+          Schedule.jittered,
+          Schedule.upTo("30 seconds")
+        )
       }),
       Effect.zipLeft(Ref.set(last, Option.none()))
     )
@@ -134,14 +149,20 @@ const connect = (connection: Connection) => {
 
 /** Waits in real time, which the network takes even if a test controls the clock. */
 const awaitFirst = (connecting: Fiber.Fiber<unknown>) =>
-  inOwnFiber(Effect.withClock(Effect.timeoutOption(Fiber.join(connecting), firstConnection), Clock.make()))
+  inOwnFiber(
+    Effect.withClock(
+      Effect.timeoutOption(Fiber.join(connecting), firstConnection),
+      Clock.make()
+    )
+  )
 
 /** Effect interrupts a timeout even in an uninterruptible region of the caller, but not the fiber that it waits for. */
 const inOwnFiber = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(
       Effect.forkDaemon(Effect.interruptible(effect)),
-      (fiber) => Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interruptFork(fiber))
+      (fiber) =>
+        Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interruptFork(fiber))
     )
   )
 
@@ -163,11 +184,16 @@ const attempt = <A>(connection: Connection, command: Command<A>): Effect.Effect<
     const { longestHandshake, whyOffline } = connection
     const sent = yield* Clock.currentTimeNanos
     const found = connection.live
-    if (found.client?.isReady !== true && sent - found.since > longestHandshake) yield* replace(connection, found)
+    if (found.client?.isReady !== true && sent - found.since > longestHandshake) {
+      yield* replace(connection, found)
+    }
     const used = connection.live
     const { client } = used
     if (client === undefined) return yield* Effect.fail(MutableRef.get(whyOffline))
-    const isDead = Effect.map(Clock.currentTimeNanos, (now) => used.answered <= sent && now - sent >= silence)
+    const isDead = Effect.map(
+      Clock.currentTimeNanos,
+      (now) => used.answered <= sent && now - sent >= silence
+    )
     return yield* Effect.tryPromise({
       try: () => command(client),
       catch: (error) =>
@@ -184,12 +210,17 @@ const attempt = <A>(connection: Connection, command: Command<A>): Effect.Effect<
   })
 
 /** An attempt on one of several servers. After a fault, the next attempt looks for the one that takes over. */
-const attemptOnOne = <A>(connection: Connection, command: Command<A>): Effect.Effect<A, string> =>
+const attemptOnOne = <A>(
+  connection: Connection,
+  command: Command<A>
+): Effect.Effect<A, string> =>
   Effect.suspend(() => {
     const used = connection.live
     return attempt(connection, command).pipe(
       Effect.timeoutFail({ duration: attemptTimeout, onTimeout: () => "no response in time" }),
       inOwnFiber,
-      Effect.tapError((reason) => final.has(reason) || used.isConnecting ? Effect.void : replace(connection, used))
+      Effect.tapError((reason) =>
+        final.has(reason) || used.isConnecting ? Effect.void : replace(connection, used)
+      )
     )
   })

@@ -3,8 +3,18 @@ import * as Predicate from "effect/Predicate"
 
 /** The errors without a code. By their exported names, because a bundler may rename the classes. */
 const names = [
-  ...["AbortError", "ClientClosedError", "ClientOfflineError", "ConnectionTimeoutError", "DisconnectsClientError"],
-  ...["MaxCommandRedirectionsError", "RootNodesUnavailableError", "SocketClosedUnexpectedlyError"],
+  ...[
+    "AbortError",
+    "ClientClosedError",
+    "ClientOfflineError",
+    "ConnectionTimeoutError",
+    "DisconnectsClientError"
+  ],
+  ...[
+    "MaxCommandRedirectionsError",
+    "RootNodesUnavailableError",
+    "SocketClosedUnexpectedlyError"
+  ],
   ...["SocketTimeoutError", "TimeoutError"]
 ] as const
 

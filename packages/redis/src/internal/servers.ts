@@ -1,5 +1,10 @@
 import { isIP } from "node:net"
-import { createClient, createCluster, type RedisClientType, type RedisClusterType } from "@redis/client"
+import {
+  createClient,
+  createCluster,
+  type RedisClientType,
+  type RedisClusterType
+} from "@redis/client"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
@@ -28,7 +33,8 @@ export const fromUrl = (text: string): Effect.Effect<Servers, ConfigurationError
     Effect.mapError(() =>
       new ConfigurationError({
         option: "RedisTokenStore.url",
-        reason: "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss " +
+        reason:
+          "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss " +
           "instead of redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end " +
           "where needed, all percent-encoded"
       })
@@ -41,24 +47,35 @@ type Host = Parts["hosts"][number]
 /** Throws if a part of the URL cannot be read. */
 const parse = (text: string) => {
   const [, scheme = "", kind = "", user = "", list = "", path = ""] =
-    /^(rediss?)(\+cluster|\+sentinel)?:\/\/(.*@)?([^@/?#]+)(?:\/([^?#]*))?$/.exec(text.trim()) ?? []
+    /^(rediss?)(\+cluster|\+sentinel)?:\/\/(.*@)?([^@/?#]+)(?:\/([^?#]*))?$/.exec(
+      text.trim()
+    ) ?? []
   const [name = "", ...rest] = kind === "+sentinel" ? path.split("/") : ["", path]
   const database = rest.join("/")
   const urls = list.split(",").map((host) => new URL(`${scheme}://${user}${host}`))
   const { password, username } = new URL(`${scheme}://${user}host`)
   const isSecure = scheme === "rediss"
   /** Node sends the name of a server (SNI, RFC 6066 §3) only when it is given. It accepts no address there. */
-  const at = (host: string, port: number) => ({ host, port, ...(isSecure && isIP(host) === 0 && { servername: host }) })
+  const at = (host: string, port: number) => ({
+    host,
+    port,
+    ...(isSecure && isIP(host) === 0 && { servername: host })
+  })
   return {
     isUsable:
-      urls.every(({ hash, hostname, pathname, search }) => hostname !== "" && pathname + search + hash === "") &&
+      urls.every(({ hash, hostname, pathname, search }) =>
+        hostname !== "" && pathname + search + hash === ""
+      ) &&
       (kind === "" ? urls.length === 1 : kind === "+cluster" ? path === "" : name !== "") &&
       /^\d*$/.test(database),
     kind,
     name: decodeURIComponent(name),
     at,
     hosts: urls.map(({ hostname, port }) =>
-      at(hostname.replace(/[[\]]/g, ""), Number(port || (kind === "+sentinel" ? 26_379 : 6379)))
+      at(
+        hostname.replace(/[[\]]/g, ""),
+        Number(port || (kind === "+sentinel" ? 26_379 : 6379))
+      )
     ),
     user: {
       ...(username !== "" && { username: decodeURIComponent(username) }),
@@ -72,7 +89,10 @@ const parse = (text: string) => {
 
 const serversOf = (parts: Parts): Servers => {
   if (parts.kind === "") return single(parts)
-  return { canFailOver: true, newClient: parts.kind === "+cluster" ? ofCluster(parts) : ofSentinels(parts) }
+  return {
+    canFailOver: true,
+    newClient: parts.kind === "+cluster" ? ofCluster(parts) : ofSentinels(parts)
+  }
 }
 
 const options = {
@@ -86,17 +106,24 @@ const single = ({ database, hosts, tls, user }: Parts): Servers => {
   // A duplicate does not define a class with all commands again, which takes 15 milliseconds.
   const template = createClient(options)
   const socket = { ...tls, ...hosts[0] }
-  return { canFailOver: false, newClient: Effect.sync(() => template.duplicate({ ...user, ...database, socket })) }
+  return {
+    canFailOver: false,
+    newClient: Effect.sync(() => template.duplicate({ ...user, ...database, socket }))
+  }
 }
 
 /** A server that failed may come back as a replica, so that the client does not connect to it again. */
-const oneOfSeveral = ({ tls }: Parts) => ({ ...tls, connectTimeout: serverTimeout, reconnectStrategy: false } as const)
+const oneOfSeveral = (
+  { tls }: Parts
+) => ({ ...tls, connectTimeout: serverTimeout, reconnectStrategy: false } as const)
 
 const ofCluster = (parts: Parts): Servers["newClient"] =>
   Effect.sync(() =>
     createCluster({
       // Only the search for nodes uses this limit. Otherwise a node that does not respond would block it.
-      rootNodes: parts.hosts.map((host) => ({ socket: { ...host, socketTimeout: serverTimeout } })),
+      rootNodes: parts.hosts.map((host) => ({
+        socket: { ...host, socketTimeout: serverTimeout }
+      })),
       defaults: { ...options, ...parts.user, socket: oneOfSeveral(parts) },
       nodeAddressMap: (address) => {
         const colon = address.lastIndexOf(":")
@@ -120,10 +147,18 @@ const ofSentinels = (parts: Parts): Servers["newClient"] => {
       (sentinel) =>
         Effect.tryPromise({ try: () => sentinel.connect(), catch: reasonOf }).pipe(
           Effect.zipRight(Effect.tryPromise({
-            try: () => sentinel.sendCommand<[string, string] | null>(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]),
+            try: () =>
+              sentinel.sendCommand<[string, string] | null>([
+                "SENTINEL",
+                "GET-MASTER-ADDR-BY-NAME",
+                name
+              ]),
             catch: reasonOf
           })),
-          Effect.timeoutFail({ duration: serverTimeout, onTimeout: () => "no response in time" }),
+          Effect.timeoutFail({
+            duration: serverTimeout,
+            onTimeout: () => "no response in time"
+          }),
           Effect.filterOrFail((found) => found !== null, () => "unknown name"),
           Effect.map(([host, port]) => at(host, Number(port)))
         ),
@@ -134,7 +169,10 @@ const ofSentinels = (parts: Parts): Servers["newClient"] => {
   const primary = (host: Host) => Effect.catchIf(ask(host), needsUser, () => ask(host, user))
   // In another order each time, in case one is cut off from the others.
   return Effect.map(
-    Effect.flatMap(Random.shuffle(hosts), (hosts) => Effect.firstSuccessOf(Array.from(hosts, primary))),
+    Effect.flatMap(
+      Random.shuffle(hosts),
+      (hosts) => Effect.firstSuccessOf(Array.from(hosts, primary))
+    ),
     (host) => to(host, { ...user, ...database })
   )
 }
@@ -142,7 +180,9 @@ const ofSentinels = (parts: Parts): Servers["newClient"] => {
 /** Also destroys a client that is still connecting, which would open its connection later. */
 export const destroy = (client: Client | undefined): void => {
   if (client === undefined) return
-  const connections = "masters" in client ? client.masters.map((node) => node.client) : [client]
+  const connections = "masters" in client
+    ? client.masters.map((node) => node.client)
+    : [client]
   for (const connection of connections) connection?.on("connect", () => connection.destroy())
   client.destroy()
 }

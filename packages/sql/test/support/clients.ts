@@ -8,7 +8,9 @@ import type * as Sqlite from "@photostructure/sqlite"
 import { Effect, Layer, Redacted, Stream } from "effect"
 
 // The bundle of a child process cannot contain its binary.
-const { DatabaseSync } = createRequire(`${process.cwd()}/packages/sql/`)("@photostructure/sqlite") as typeof Sqlite
+const { DatabaseSync } = createRequire(`${process.cwd()}/packages/sql/`)(
+  "@photostructure/sqlite"
+) as typeof Sqlite
 
 export type Kind = "pg" | "mysql" | "sqlite"
 
@@ -27,7 +29,10 @@ export const clientAt = (url: string): Layer.Layer<SqlClient.SqlClient, unknown>
 /** Like `@effect/sql-sqlite-node`, whose driver has to be compiled, but with a connection for each transaction. */
 const sqlite = (file: string) => {
   const connect = Effect.map(
-    Effect.acquireRelease(Effect.sync(() => new DatabaseSync(file)), (database) => Effect.sync(() => database.close())),
+    Effect.acquireRelease(
+      Effect.sync(() => new DatabaseSync(file)),
+      (database) => Effect.sync(() => database.close())
+    ),
     (database) => {
       database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL")
       const prepared = new Map<string, Sqlite.StatementSyncInstance | Error>()
@@ -38,18 +43,21 @@ const sqlite = (file: string) => {
           return error as Error // it is the driver's
         }
       }
-      const run = (areArrays: boolean) => (text: string, parameters: ReadonlyArray<unknown> = []) =>
-        Effect.try({
-          try: () => {
-            const statement = prepared.get(text) ?? prepare(text)
-            // An error stays as well, as in the other client.
-            prepared.set(text, statement)
-            if (statement instanceof Error) throw statement
-            statement.setReturnArrays(areArrays)
-            return statement.all(...parameters as ReadonlyArray<string>) as ReadonlyArray<ReadonlyArray<unknown>>
-          },
-          catch: (error) => new SqlError.SqlError({ cause: error })
-        })
+      const run =
+        (areArrays: boolean) => (text: string, parameters: ReadonlyArray<unknown> = []) =>
+          Effect.try({
+            try: () => {
+              const statement = prepared.get(text) ?? prepare(text)
+              // An error stays as well, as in the other client.
+              prepared.set(text, statement)
+              if (statement instanceof Error) throw statement
+              statement.setReturnArrays(areArrays)
+              return statement.all(...parameters as ReadonlyArray<string>) as ReadonlyArray<
+                ReadonlyArray<unknown>
+              >
+            },
+            catch: (error) => new SqlError.SqlError({ cause: error })
+          })
       const [rows, arrays] = [run(false), run(true)]
       return {
         ...{ execute: rows, executeRaw: rows, executeUnprepared: rows },
@@ -61,8 +69,16 @@ const sqlite = (file: string) => {
   return Layer.scoped(
     SqlClient.SqlClient,
     Effect.flatMap(connect, (connection) => {
-      const options = { driver: "sqlite", acquirer: Effect.succeed(connection), transactionAcquirer: connect }
-      return SqlClient.make({ ...options, compiler: Statement.makeCompilerSqlite(), spanAttributes: [] })
+      const options = {
+        driver: "sqlite",
+        acquirer: Effect.succeed(connection),
+        transactionAcquirer: connect
+      }
+      return SqlClient.make({
+        ...options,
+        compiler: Statement.makeCompilerSqlite(),
+        spanAttributes: []
+      })
     })
   ).pipe(Layer.provide(Reactivity.layer))
 }

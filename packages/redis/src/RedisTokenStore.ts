@@ -230,51 +230,48 @@ interface Connected extends Pick<Service, "lastFailure"> {
 }
 
 const storeOf = ({ lastFailure, run }: Connected, prefix = ""): Service => {
-  const command = <A>(
+  const send = <A>(
     operation: TokenStoreError["operation"],
     command: (client: Commands) => Promise<A>
-  ): Effect.Effect<A, TokenStoreError> =>
-    Effect.mapError(run(command), (reason) => new TokenStoreError({ operation, reason }))
+  ) => Effect.mapError(run(command), (reason) => new TokenStoreError({ operation, reason }))
 
-  const script = (
+  const runScript = (
     operation: TokenStoreError["operation"],
-    text: string,
-    [key = "", ...words]: Array<string>
+    script: string,
+    key: string,
+    ...values: Array<string>
   ) =>
-    Effect.map(
-      command(operation, (client) => client.eval(text, { keys: [key], arguments: words })),
-      (done) => done === 1
+    send(
+      operation,
+      (client) => client.eval(script, { keys: [prefix + key], arguments: values })
     )
 
   return TokenStore.of({
-    get: (key) =>
-      Effect.map(
-        command("get", (client) =>
-          client.eval(getWithLife, { keys: [prefix + key], arguments: [] })),
-        storedOf
-      ),
+    get: (key) => Effect.map(runScript("get", getWithLife, key), storedOf),
     put: (key, entry, life) =>
       Effect.asVoid(
-        command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))
+        send("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))
       ),
-    remove: (key, entry) => script("remove", removeIfSame, [prefix + key, entry]),
+    remove: (key, entry) => Effect.map(runScript("remove", removeIfSame, key, entry), isDone),
     lease: (key, duration) =>
       Effect.suspend(() => {
-        const name = `${prefix}${key}:lease`
+        const name = `${key}:lease`
         const owner = globalThis.crypto.randomUUID()
         const millis = String(wholeMillis(duration))
         const lease: Lease = {
-          extend: script("extend", extendIfSame, [name, owner, millis]),
-          release: Effect.asVoid(script("release", removeIfSame, [name, owner]))
+          extend: Effect.map(runScript("extend", extendIfSame, name, owner, millis), isDone),
+          release: Effect.asVoid(runScript("release", removeIfSame, name, owner))
         }
-        return Effect.whenEffect(
-          Effect.succeed(lease),
-          script("lease", setIfAbsent, [name, owner, millis])
+        return Effect.map(
+          runScript("lease", setIfAbsent, name, owner, millis),
+          (reply) => isDone(reply) ? Option.some(lease) : Option.none()
         )
       }),
     lastFailure
   })
 }
+
+const isDone = (reply: unknown): boolean => reply === 1
 
 const wholeMillis = (duration: Duration.DurationInput): number =>
   Math.max(1, Math.ceil(Duration.toMillis(duration)))

@@ -2,7 +2,6 @@ import { ClientClosedError, ClientOfflineError } from "@redis/client"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
@@ -31,7 +30,7 @@ const handshake = { single: 10_000_000_000n, several: 1_000_000_000n }
 const attemptTimeout = 500
 
 /** The reasons for which a further attempt is useless. */
-const final = new Set(
+const finalReasons = new Set(
   [
     "ClientClosedError",
     "ERR",
@@ -62,24 +61,24 @@ export const make = (url: Redacted.Redacted) =>
     const connection: Connection = {
       newClient,
       longestHandshake: canFailOver ? handshake.several : handshake.single,
-      whyOffline: MutableRef.make(noConnection),
+      whyOffline: noConnection,
       live: yield* open,
       isClosed: false
     }
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         connection.isClosed = true
-        MutableRef.set(connection.whyOffline, "ClientClosedError")
+        connection.whyOffline = "ClientClosedError"
         servers.destroy(connection.live.client)
       })
     )
     yield* Effect.flatMap(connect(connection), awaitFirst)
     const { lastFailure, noteFailure, retry } = makeRetries()
     // The first attempt may replace the client, and the time limit may end before the new one has an error.
-    const noteKnown = Effect.suspend(() => noteFailure(MutableRef.get(connection.whyOffline)))
+    const noteKnown = Effect.suspend(() => noteFailure(connection.whyOffline))
     const run: Run = (command) =>
       canFailOver
-        ? Effect.zipRight(noteKnown, retry(attemptOnOne(connection, command)))
+        ? Effect.zipRight(noteKnown, retry(attemptWithFailover(connection, command)))
         : attempt(connection, command)
     return { run, lastFailure }
   })
@@ -95,7 +94,7 @@ export const makeRetries = () => {
     attempt.pipe(
       Effect.tapError(noteFailure),
       Effect.retry({
-        while: (reason) => !final.has(reason),
+        while: (reason) => !finalReasons.has(reason),
         schedule: Schedule.spaced("200 millis").pipe(
           Schedule.jittered,
           Schedule.upTo("30 seconds")
@@ -109,7 +108,7 @@ export const makeRetries = () => {
 interface Connection {
   readonly newClient: servers.Servers["newClient"]
   readonly longestHandshake: bigint
-  readonly whyOffline: MutableRef.MutableRef<string>
+  whyOffline: string
   live: Live
   isClosed: boolean
 }
@@ -130,16 +129,19 @@ const open = Effect.map(
 
 /** Connects the current client, in its own fiber. */
 const connect = (connection: Connection) => {
-  const { live: opened, newClient, whyOffline } = connection
+  const { live: opened, newClient } = connection
+  const noteOffline = (reason: string) => {
+    connection.whyOffline = reason
+  }
   return Effect.gen(function*() {
     const client = yield* newClient
     if (connection.isClosed || connection.live !== opened) return
     // Without a listener, Node would end the process. Each operation reports its own failure.
-    opened.client = client.on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
+    opened.client = client.on("error", (error) => noteOffline(reasonOf(error)))
     // The client of a single server retries until it is destroyed.
     yield* Effect.ignore(Effect.tryPromise((): Promise<unknown> => client.connect()))
   }).pipe(
-    Effect.catchAll((reason) => Effect.sync(() => MutableRef.set(whyOffline, reason))),
+    Effect.catchAll((reason) => Effect.sync(() => noteOffline(reason))),
     Effect.ensuring(Effect.sync(() => {
       opened.isConnecting = false
     })),
@@ -172,7 +174,7 @@ const replace = (connection: Connection, old: Live) =>
     // An operation can be interrupted after the scope has closed.
     if (connection.isClosed || connection.live !== old) return
     connection.live = yield* open
-    MutableRef.set(connection.whyOffline, noConnection)
+    connection.whyOffline = noConnection
     servers.destroy(old.client)
     yield* connect(connection)
   })
@@ -181,15 +183,15 @@ type Command<A> = (client: servers.Client) => Promise<A>
 
 const attempt = <A>(connection: Connection, command: Command<A>): Effect.Effect<A, string> =>
   Effect.gen(function*() {
-    const { longestHandshake, whyOffline } = connection
     const sent = yield* Clock.currentTimeNanos
-    const found = connection.live
-    if (found.client?.isReady !== true && sent - found.since > longestHandshake) {
-      yield* replace(connection, found)
+    const previous = connection.live
+    const age = sent - previous.since
+    if (previous.client?.isReady !== true && age > connection.longestHandshake) {
+      yield* replace(connection, previous)
     }
     const used = connection.live
     const { client } = used
-    if (client === undefined) return yield* Effect.fail(MutableRef.get(whyOffline))
+    if (client === undefined) return yield* Effect.fail(connection.whyOffline)
     const isDead = Effect.map(
       Clock.currentTimeNanos,
       (now) => used.answered <= sent && now - sent >= silence
@@ -198,19 +200,19 @@ const attempt = <A>(connection: Connection, command: Command<A>): Effect.Effect<
       try: () => command(client),
       catch: (error) =>
         error instanceof ClientOfflineError || error instanceof ClientClosedError
-          ? MutableRef.get(whyOffline)
+          ? connection.whyOffline
           : reasonOf(error)
     }).pipe(
       Effect.tap(Effect.map(Clock.currentTimeNanos, (now) => {
         used.answered = now
-        MutableRef.set(whyOffline, noConnection)
+        connection.whyOffline = noConnection
       })),
       Effect.onInterrupt(() => Effect.whenEffect(replace(connection, used), isDead))
     )
   })
 
 /** An attempt on one of several servers. After a fault, the next attempt looks for the one that takes over. */
-const attemptOnOne = <A>(
+const attemptWithFailover = <A>(
   connection: Connection,
   command: Command<A>
 ): Effect.Effect<A, string> =>
@@ -220,7 +222,7 @@ const attemptOnOne = <A>(
       Effect.timeoutFail({ duration: attemptTimeout, onTimeout: () => "no response in time" }),
       inOwnFiber,
       Effect.tapError((reason) =>
-        final.has(reason) || used.isConnecting ? Effect.void : replace(connection, used)
+        finalReasons.has(reason) || used.isConnecting ? Effect.void : replace(connection, used)
       )
     )
   })

@@ -3,19 +3,16 @@ import * as Predicate from "effect/Predicate"
 
 /** The errors without a code. By their exported names, because a bundler may rename the classes. */
 const names = [
-  ...[
-    "AbortError",
-    "ClientClosedError",
-    "ClientOfflineError",
-    "ConnectionTimeoutError",
-    "DisconnectsClientError"
-  ],
-  ...[
-    "MaxCommandRedirectionsError",
-    "RootNodesUnavailableError",
-    "SocketClosedUnexpectedlyError"
-  ],
-  ...["SocketTimeoutError", "TimeoutError"]
+  "AbortError",
+  "ClientClosedError",
+  "ClientOfflineError",
+  "ConnectionTimeoutError",
+  "DisconnectsClientError",
+  "MaxCommandRedirectionsError",
+  "RootNodesUnavailableError",
+  "SocketClosedUnexpectedlyError",
+  "SocketTimeoutError",
+  "TimeoutError"
 ] as const
 
 /** The error code of the system or of Redis. It is short and never repeats what was sent. */

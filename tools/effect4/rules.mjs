@@ -221,6 +221,7 @@ export const patterns = {
   "new Error.SystemError({ reason: $reason, ...$rest })": "PlatformError.systemError({ _tag: $reason, $rest })",
   "Fiber.interruptFork($fiber)": "Effect.sync(() => $fiber.interruptUnsafe())",
   "Fiber.poll($fiber)": "Effect.sync(() => Option.fromNullishOr($fiber.pollUnsafe()))",
+  "ExecutionStrategy.sequential": "\"sequential\"",
   "FiberRef.get($ref)": "$ref",
   "Layer.discard($layer)": "$layer",
   "Layer.setConfigProvider($provider)": "ConfigProvider.layer($provider)",

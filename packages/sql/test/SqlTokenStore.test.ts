@@ -492,6 +492,41 @@ describe("SqlTokenStore.layer", () => {
     deepStrictEqual(events.sort(), ["built", "closed", "stopped"])
   })
 
+  test.live("layerLazy goes on building its client when the operation that waits for it is interrupted", function*() {
+    let builds = 0
+    const connected = yield* Deferred.make<void>()
+    const slow = Layer.unwrapEffect(Effect.suspend(() => {
+      builds++
+      return Effect.as(Deferred.await(connected), playing("pg", Effect.succeed([])))
+    }))
+    const store = yield* built(SqlTokenStore.layerLazy(slow))
+    const abandoned = yield* Effect.fork(store.get("key"))
+    yield* until("it is being built", Effect.sync(() => builds === 1))
+    yield* Fiber.interrupt(abandoned)
+    yield* Deferred.succeed(connected, undefined)
+    deepStrictEqual(yield* store.get("key"), Option.none())
+    assert.strictEqual(builds, 1)
+  })
+
+  test.live("layerLazy builds its client once more for all operations after a build that failed", function*() {
+    let builds = 0
+    const failing = Layer.effect(
+      SqlClient.SqlClient,
+      Effect.suspend(() => {
+        builds++
+        return Effect.zipRight(Effect.sleep("20 millis"), Effect.fail("an error"))
+      })
+    )
+    const store = yield* built(SqlTokenStore.layerLazy(failing))
+    const attempt = Effect.all(Effect.replicate(Effect.flip(store.get("key")), 50), {
+      concurrency: "unbounded"
+    })
+    yield* attempt
+    assert.strictEqual(builds, 1)
+    yield* attempt
+    assert.strictEqual(builds, 2)
+  })
+
   test.live("creates the table of SQLite once, with a busy timeout only for its own client", function*() {
     const client = playing("sqlite", Effect.succeed([]))
     for (const first of [["CREATE"], ["PRAGMA", "CREATE"]]) {

@@ -93,7 +93,7 @@ const renamed = {
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
   Ref: { unsafeMake: "makeUnsafe" },
-  Scope: { CloseableScope: "Closeable", extend: "provide" },
+  Scope: { extend: "provide" },
   Stream: { repeatEffect: "fromEffectRepeat" },
   TestClock: { currentTimeMillis: "Clock.currentTimeMillis" }
 }

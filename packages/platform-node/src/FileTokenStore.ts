@@ -28,7 +28,7 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as files from "./internal/expiringFiles.js"
 import { check, checkRecord } from "./internal/options.js"
-import { type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
+import { reasonOf, requirePrivate } from "./internal/privateFolder.js"
 
 /**
  * The folder of the store.
@@ -120,15 +120,15 @@ export const make = (
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     yield* checkRecord("FileTokenStore", options)
-    const given = options.folder === undefined ? yield* defaultFolder : options.folder
+    const outer = options.folder === undefined ? yield* defaultFolder : options.folder
     yield* check(
       "FileTokenStore.folder",
-      Predicate.isString(given) && given !== "",
+      Predicate.isString(outer) && outer !== "",
       "must be the path of a folder"
     )
-    const own = path.join(given, ownFolder)
+    const own = path.join(outer, ownFolder)
     const folder: files.Folder = { fs, path: own, at: (name) => path.join(own, name) }
-    const inspect = requirePrivateFolders(fs, [given, own])
+    const inspect = requirePrivateFolders(fs, [outer, own])
     const create = Effect.zipRight(
       fs.makeDirectory(own, { recursive: true, mode: 0o700 }),
       inspect
@@ -136,11 +136,15 @@ export const make = (
 
     const operation = <A>(
       operation: TokenStoreError["operation"],
-      effect: Effect.Effect<A, PlatformError | NotPrivate>
+      effect: Effect.Effect<A, PlatformError | string>
     ): Effect.Effect<A, TokenStoreError> =>
       Effect.mapError(
         Effect.zipRight(inspect, effect),
-        (error) => new TokenStoreError({ operation, reason: reasonOf(error) })
+        (error) =>
+          new TokenStoreError({
+            operation,
+            reason: Predicate.isString(error) ? error : reasonOf(error)
+          })
       )
 
     return TokenStore.of({
@@ -195,7 +199,7 @@ const takeLease = <E>(
   { life, name }: { readonly name: string; readonly life: Duration.DurationInput }
 ) =>
   Effect.gen(function*() {
-    const owner: string = randomUUID()
+    const owner = randomUUID()
     const isOwn = (value: string | undefined) => value === owner
     if (yield* files.exists(folder, name, (value) => value !== undefined)) return Option.none()
     yield* createFolder

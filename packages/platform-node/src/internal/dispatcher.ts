@@ -1,21 +1,13 @@
 import type * as Net from "node:net"
 import * as Undici from "@effect/platform-node/Undici"
-import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
+import type { Options } from "../NodeHttp.js"
 import { check, checkRecord } from "./options.js"
 import * as proxy from "./proxy.js"
 import * as tls from "./tls.js"
 
-interface Options extends tls.Options {
-  readonly connections?: number | undefined
-  readonly proxy?: proxy.Choice | undefined
-}
-
 /** Creates undici's dispatcher, which is destroyed with the scope. */
-export const make = (
-  options: Options
-): Effect.Effect<Undici.Dispatcher, ConfigurationError, Scope.Scope> =>
+export const make = (options: Options) =>
   Effect.gen(function*() {
     yield* checkRecord("http", options)
     const { connections, proxy: choice = "env" } = options
@@ -27,17 +19,17 @@ export const make = (
       Effect.sync(() => new Set<Net.Socket>()),
       destroyAll
     )
-    return yield* proxy.dispatcher(choice, {
+    return yield* proxy.makeDispatcher(choice, {
       connections: connections ?? null,
       ...http1,
-      connect: tracked(Undici.buildConnector({ ...forServers, ...http1 }), sockets),
+      connect: trackSockets(Undici.buildConnector({ ...forServers, ...http1 }), sockets),
       // Without a tunnel, which is the default of undici 8, a proxy could read requests to http URLs.
       proxyTunnel: true,
       // For connections through a proxy, undici creates the connector itself, over a socket of `clientFactory`.
       requestTls: { ...forServers, ...http1 },
       clientFactory: (origin) =>
         new Undici.Pool(origin, {
-          connect: tracked(Undici.buildConnector({ ...forProxies, ...http1 }), sockets)
+          connect: trackSockets(Undici.buildConnector({ ...forProxies, ...http1 }), sockets)
         })
     })
   })
@@ -49,7 +41,7 @@ const http1 = { allowH2: false }
  * Records open sockets. A destroyed dispatcher forgets those that are still connecting, which then keep the process
  * running for undici's connect timeout of 10 seconds.
  */
-const tracked = (
+const trackSockets = (
   connect: (...parameters: Parameters<Undici.buildConnector.connector>) => unknown,
   sockets: Set<Net.Socket>
 ): Undici.buildConnector.connector =>

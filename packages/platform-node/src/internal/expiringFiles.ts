@@ -116,23 +116,21 @@ export const exists = (
   folder: Folder,
   name: string,
   matches: Matches
-): Effect.Effect<boolean, PlatformError> =>
-  Effect.map(read(folder, name), (file) => file !== undefined && matches(file.value))
+) => Effect.map(read(folder, name), (file) => file !== undefined && matches(file.value))
 
 /** Creates or replaces a file. */
 export const replace = (
   folder: Folder,
   name: string,
   content: Content
-): Effect.Effect<void, PlatformError> =>
-  write(folder, content, (part) => folder.fs.rename(part, folder.at(name)))
+) => write(folder, content, (part) => folder.fs.rename(part, folder.at(name)))
 
 /** Creates a file, which is complete from the start. Returns whether there was none. */
 export const create = (
   folder: Folder,
   name: string,
   content: Content
-): Effect.Effect<boolean, PlatformError> =>
+) =>
   write(
     folder,
     content,
@@ -144,7 +142,7 @@ const write = <A>(
   { at, fs }: Folder,
   { life, value }: Content,
   place: (part: string) => Effect.Effect<A, PlatformError>
-): Effect.Effect<A, PlatformError> =>
+) =>
   Effect.gen(function*() {
     const part = at(newPart())
     const { now: from, uptime } = yield* machineTime
@@ -164,7 +162,7 @@ export const removeIf = (
   folder: Folder,
   name: string,
   matches: Matches
-): Effect.Effect<boolean, PlatformError> =>
+) =>
   Effect.gen(function*() {
     if (!(yield* exists(folder, name, matches))) return false
     const { at, fs } = folder
@@ -178,7 +176,7 @@ export const removeIf = (
   }).pipe(Effect.uninterruptible)
 
 /** Removes files that are not valid any more, and parts that crashed processes left. */
-export const removeExpired = (folder: Folder): Effect.Effect<void, PlatformError> =>
+export const removeExpired = (folder: Folder) =>
   Effect.gen(function*() {
     const { at, fs, path } = folder
     const now = yield* Clock.currentTimeMillis

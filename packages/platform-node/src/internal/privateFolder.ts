@@ -4,36 +4,27 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 
-/** A folder that other users can open or own. */
-export interface NotPrivate {
-  readonly _tag: "NotPrivate"
-  readonly reason: string
-}
-
 /**
- * Fails if another user could read or change files in the folder. On Windows, which has no owner ids and modes, it
- * succeeds.
+ * Fails with the reason if another user could read or change files in the folder. On
+ * Windows, which has no owner ids and modes, it succeeds.
  */
 export const requirePrivate = (
   { mode, uid }: FileSystem.File.Info
-): Effect.Effect<void, NotPrivate> => {
+): Effect.Effect<void, string> => {
   const user = process.getuid?.()
   if (user === undefined) return Effect.void
   if (Option.exists(uid, (uid) => uid !== user)) {
-    return notPrivate("its folder belongs to another user")
+    return Effect.fail("its folder belongs to another user")
   }
   return (mode & 0o077) === 0
     ? Effect.void
-    : notPrivate(`other users can open its folder: its mode is ${octal(mode)}, not 700`)
+    : Effect.fail(`other users can open its folder: its mode is ${octal(mode)}, not 700`)
 }
 
-const notPrivate = (reason: string) => Effect.fail<NotPrivate>({ _tag: "NotPrivate", reason })
-
-const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(3, "0")
+const octal = (mode: number) => (mode & 0o777).toString(8).padStart(3, "0")
 
 /** The error code of the system. Drops the system's message, which contains paths. */
-export const reasonOf = (error: PlatformError | NotPrivate): string => {
-  if (error._tag === "NotPrivate") return error.reason
+export const reasonOf = (error: PlatformError): string => {
   const cause = error.cause
   if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") return cause.code
   return kindOf(error)

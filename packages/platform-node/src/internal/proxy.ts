@@ -11,38 +11,34 @@ export type Choice = URL | "env" | "none"
  * Creates a dispatcher that uses the proxy, if there is one. It is destroyed with the scope. undici reads the
  * environment when the dispatcher is created.
  */
-export const dispatcher = (
+export const makeDispatcher = (
   proxy: Choice,
   options: Undici.EnvHttpProxyAgent.Options
 ): Effect.Effect<Undici.Dispatcher, ConfigurationError, Scope.Scope> => {
-  const direct = scoped(() => new Undici.Agent(options))
-  switch (proxy) {
-    case "none":
-      return direct
-    case "env":
-      return Effect.suspend(() => {
-        const named = [fromEnvironment("HTTP_PROXY"), fromEnvironment("HTTPS_PROXY")].filter((
-          { url }
-        ) => url !== "")
-        if (named.length === 0) return direct
-        return Effect.zipRight(
-          Effect.forEach(named, ({ name, url }) => usable(name, url)),
-          beyondLoopback(direct, scoped(() => new Undici.EnvHttpProxyAgent(options)))
+  const direct = makeScoped(() => new Undici.Agent(options))
+  if (proxy === "none") return direct
+  if (proxy !== "env") {
+    return Effect.flatMap(
+      checkUrl("http.proxy", proxy),
+      ({ href }) =>
+        bypassForLoopback(
+          direct,
+          makeScoped(() => new Undici.ProxyAgent({ ...options, uri: href }))
         )
-      })
-    default:
-      return Effect.flatMap(
-        usable("http.proxy", proxy),
-        ({ href }) =>
-          beyondLoopback(
-            direct,
-            scoped(() => new Undici.ProxyAgent({ ...options, uri: href }))
-          )
-      )
+    )
   }
+  return Effect.suspend(() => {
+    const variables = [readVariable("HTTP_PROXY"), readVariable("HTTPS_PROXY")]
+      .filter(({ url }) => url !== "")
+    if (variables.length === 0) return direct
+    return Effect.zipRight(
+      Effect.forEach(variables, ({ name, url }) => checkUrl(name, url)),
+      bypassForLoopback(direct, makeScoped(() => new Undici.EnvHttpProxyAgent(options)))
+    )
+  })
 }
 
-const scoped = <A extends Undici.Dispatcher>(
+const makeScoped = <A extends Undici.Dispatcher>(
   make: () => A
 ): Effect.Effect<A, never, Scope.Scope> =>
   Effect.acquireRelease(
@@ -54,7 +50,7 @@ const scoped = <A extends Undici.Dispatcher>(
  * Sends requests to this machine directly. Such a request may carry a secret in clear text, which a proxy must not see.
  * `NO_PROXY` cannot express this, because it has no address ranges.
  */
-const beyondLoopback = <R>(
+const bypassForLoopback = <R>(
   direct: Effect.Effect<Undici.Dispatcher, never, R>,
   proxied: Effect.Effect<Undici.Dispatcher, never, R>
 ): Effect.Effect<Undici.Dispatcher, never, R> =>
@@ -73,7 +69,7 @@ const isDirect = (origin: string): boolean =>
   URL.canParse(origin) && isLoopback(new URL(origin))
 
 /** Returns the variable that undici uses: the lower-case one, even if it is empty. */
-const fromEnvironment = (name: "HTTP_PROXY" | "HTTPS_PROXY") => {
+const readVariable = (name: "HTTP_PROXY" | "HTTPS_PROXY") => {
   const lower = process.env[name.toLowerCase()]
   return lower === undefined
     ? { name, url: process.env[name] ?? "" }
@@ -81,7 +77,10 @@ const fromEnvironment = (name: "HTTP_PROXY" | "HTTPS_PROXY") => {
 }
 
 /** Checks a proxy URL. undici's own error contains the URL with its password, and its SOCKS support is experimental. */
-const usable = (option: string, value: string | URL): Effect.Effect<URL, ConfigurationError> =>
+const checkUrl = (
+  option: string,
+  value: string | URL
+): Effect.Effect<URL, ConfigurationError> =>
   Effect.try(() => {
     const url = new URL(value)
     decodeURIComponent(url.username)

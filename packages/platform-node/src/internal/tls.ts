@@ -1,57 +1,42 @@
 import * as Crypto from "node:crypto"
 import * as Fs from "node:fs"
 import Tls from "node:tls"
-import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import type { Options } from "../NodeHttp.js"
 import { unusable } from "./options.js"
 
 type Pem = string | Uint8Array
 
-export interface Options {
-  readonly ca?: Pem | ReadonlyArray<Pem> | undefined
-  readonly cert?: Pem | undefined
-  readonly key?: Redacted.Redacted | undefined
-}
-
-/** Options of `tls.connect`. `rejectUnauthorized` is explicit, so that `NODE_TLS_REJECT_UNAUTHORIZED` has no effect. */
-export interface TlsOptions {
-  readonly rejectUnauthorized: true
-  readonly secureContext: Tls.SecureContext
-}
-
-/** A proxy is checked against the same authorities, but does not get the client certificate. */
-export interface TlsSettings {
-  readonly forServers: TlsOptions
-  readonly forProxies: TlsOptions
-}
-
 /**
- * Creates the contexts once, because parsing all authorities takes longer than a handshake, and because a malformed
- * certificate must fail the layer. A context also keeps the key out of the output of `inspect` on undici's objects.
+ * Creates the contexts once, because parsing all authorities takes longer than a handshake,
+ * and because a malformed certificate must fail the layer. A proxy does not get the client
+ * certificate. A context also keeps the key out of the output of `inspect` on undici's
+ * objects.
  */
 export const make = (
   { ca, cert, key }: Options
-): Effect.Effect<TlsSettings, ConfigurationError> =>
+) =>
   Effect.gen(function*() {
     const authorities = ca === undefined
       ? {}
-      : { ca: [...(yield* trustedByNode), ...(yield* certificates(ca))] }
-    const client = yield* clientCertificate(cert, key)
+      : { ca: [...(yield* trustedByNode), ...(yield* readCertificates(ca))] }
+    const client = yield* readClientCertificate(cert, key)
     return {
-      forServers: yield* withContext({ ...authorities, ...client }),
-      forProxies: yield* withContext(authorities)
+      forServers: yield* makeSettings({ ...authorities, ...client }),
+      forProxies: yield* makeSettings(authorities)
     }
   })
 
-const withContext = (
+const makeSettings = (
   options: Tls.SecureContextOptions
-): Effect.Effect<TlsOptions, ConfigurationError> =>
+) =>
   Effect.map(
     // Node has accepted the certificate and the key separately.
     attempt("http.key", "is not the private key of cert", () =>
       Tls.createSecureContext(options)),
+    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED has no effect.
     (secureContext) => ({ rejectUnauthorized: true, secureContext })
   )
 
@@ -75,9 +60,7 @@ const extraCertificates = Effect.option(
 )
 
 /** Parses each certificate, because Node ignores a text without any. */
-const certificates = (
-  ca: NonNullable<Options["ca"]>
-): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {
+const readCertificates = (ca: NonNullable<Options["ca"]>) => {
   const reason = "must contain certificates in PEM"
   return Effect.forEach(
     [ca].flat(),
@@ -95,10 +78,10 @@ const certificates = (
   )
 }
 
-const clientCertificate = (
+const readClientCertificate = (
   cert: Options["cert"],
   key: Options["key"]
-): Effect.Effect<Pick<Tls.SecureContextOptions, "cert" | "key">, ConfigurationError> =>
+) =>
   Effect.gen(function*() {
     if (cert === undefined && key === undefined) return {}
     if (cert === undefined) return yield* unusable("http.cert", "is missing, key needs it")
@@ -126,8 +109,7 @@ const attempt = <A>(
   option: string,
   reason: string,
   evaluate: () => A
-): Effect.Effect<A, ConfigurationError> =>
-  Effect.mapError(Effect.try(evaluate), () => unusable(option, reason))
+) => Effect.mapError(Effect.try(evaluate), () => unusable(option, reason))
 
 /** Throws for other types. */
 const textOf = (source: Pem): string =>

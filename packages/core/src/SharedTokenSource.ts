@@ -235,25 +235,20 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
   Effect.gen(function*() {
     const purpose = yield* readPurpose
     const maxLife = yield* checkPurpose(purpose)
-    const sealing = yield* Effect.catchAllCause(
-      seals.make(purpose),
-      () => asUnshared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
+    return yield* Effect.map(seals.make(purpose), (sealing) => ({ maxLife, sealing })).pipe(
+      Effect.catchAllCause(() => warnUnshared("Web Crypto could not derive a key"))
     )
-    return sealing === undefined ? undefined : { maxLife, sealing }
   }).pipe(
     Effect.catchTag("ConfigurationError", ({ message }) =>
-      Effect.logWarning("The purpose of the token source is wrong; this access token is not shared").pipe(
-        Effect.annotateLogs("reason", message),
-        asUnshared
-      )),
-    bounded(
-      purposeTimeout,
-      asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
-    ),
+      Effect.annotateLogs(warnUnshared("The purpose of the token source is wrong"), "reason", message)),
+    bounded(purposeTimeout, warnUnshared("The client credentials were not read in time")),
     Effect.catchAllCause(() =>
       Effect.succeed(undefined)
     )
   )
+
+const warnUnshared = (cause: string) =>
+  Effect.as(Effect.logWarning(`${cause}; this access token is not shared`), undefined)
 
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
@@ -264,8 +259,6 @@ const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
     }
     return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
   })
-
-const asUnshared = Effect.as(undefined)
 
 /**
  * Runs an acquisition in a scope, whose finalizers store its token and release its lease. When it has ended, its caller

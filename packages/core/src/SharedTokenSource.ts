@@ -107,13 +107,27 @@ const maxStoreTimeout = 30_000
 /** In milliseconds. */
 const leaseRange = { least: 100, most: 60 * 60_000 }
 
+/** A lease is extended when this part of its duration has passed. */
+const extendedAfter = 1 / 3
+
 /**
  * Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random.
  * They grow slowly, because a caller here may wait one pause longer than a caller in the other process.
  */
 const firstPause = 50
-const growth = 1.25
+const pauseGrowth = 1.25
 const longestPause = 500
+
+/** The options in whole milliseconds, within their limits. */
+const limitsOf = (
+  { lease = "5 seconds", leeway = "30 seconds", maxWait = "45 seconds", storeTimeout = "1 second" }: Options
+) =>
+  Effect.all({
+    leaseMillis: durationOf("shared.lease", lease, leaseRange),
+    leeway: durationOf("provider.leeway", leeway),
+    maxWait: durationOf("shared.maxWait", maxWait),
+    storeTimeout: durationOf("shared.storeTimeout", storeTimeout, { most: maxStoreTimeout })
+  })
 
 /**
  * Wraps the `TokenSource` in the context. Only processes whose sources have the same purpose share a token: the URL of
@@ -190,17 +204,6 @@ export const make = (
           )
         })
     }
-  })
-
-/** The options in whole milliseconds, within their limits. */
-const limitsOf = (
-  { lease = "5 seconds", leeway = "30 seconds", maxWait = "45 seconds", storeTimeout = "1 second" }: Options
-) =>
-  Effect.all({
-    leaseMillis: durationOf("shared.lease", lease, leaseRange),
-    leeway: durationOf("provider.leeway", leeway),
-    maxWait: durationOf("shared.maxWait", maxWait),
-    storeTimeout: durationOf("shared.storeTimeout", storeTimeout, { most: maxStoreTimeout })
   })
 
 /**
@@ -296,7 +299,7 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, Acces
       const found = (yield* find(sharing)) ?? (yield* acquireWithLease(sharing))
       if (found !== undefined) return found
       yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
-      pause = Math.min(growth * pause, longestPause)
+      pause = Math.min(pauseGrowth * pause, longestPause)
     }
     // The process with the lease may be stuck, so this one acquires without the lease.
     return (yield* find(sharing)) ?? (yield* acquireAndStore(sharing, Effect.succeed(true)))
@@ -346,7 +349,7 @@ const acquireAndStore = (
 /** Extends a lease until this effect is interrupted or the lease is lost. */
 const keepExtending = (lease: Lease, millis: number) =>
   lease.extend.pipe(
-    Effect.delay(Math.ceil(millis / 3)),
+    Effect.delay(Math.ceil(extendedAfter * millis)),
     Effect.orElseSucceed(() => true),
     Effect.repeat({ while: (isHeld) => isHeld })
   )

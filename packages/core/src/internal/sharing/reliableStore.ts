@@ -8,10 +8,6 @@ import * as Ref from "effect/Ref"
 import { type Service as Store, type Stored, TokenStoreError } from "../../TokenStore.js"
 import { bounded } from "../bounded.js"
 
-type Operation = TokenStoreError["operation"]
-
-type Run<A> = () => Effect.Effect<A, TokenStoreError>
-
 /**
  * Limits the duration of each operation of a store, even of one that cannot be interrupted. An operation that throws or
  * interrupts itself fails with a `TokenStoreError`. Counts every failure, and logs one warning per outage. An outage is
@@ -24,6 +20,8 @@ export const make = (
   failures: Metric.Metric.Counter<number>
 ) =>
   Effect.map(Ref.make(works), (state) => {
+    const { lastFailure = Effect.succeedNone } = store
+
     // Each failure sets a new object. If the object is the same before and after an acquisition, no operation failed.
     const noteFailure = ({ operation, reason }: TokenStoreError) =>
       Effect.gen(function*() {
@@ -34,8 +32,37 @@ export const make = (
         )
       })
 
-    const reliably = <A>(operation: Operation, run: Run<A>) =>
-      Effect.tapError(limit(store, operation, run, timeout), noteFailure)
+    const reliably = <A>(operation: TokenStoreError["operation"], run: () => Effect.Effect<A, TokenStoreError>) => {
+      const errorOf = (reason: string) => new TokenStoreError({ operation, reason })
+      const onTimeout = Effect.flatMap(
+        lastFailure,
+        (reason) => Effect.fail(errorOf(Option.getOrElse(reason, () => "no response in time")))
+      )
+      return Effect.suspend(run).pipe(
+        bounded(timeout, onTimeout),
+        // An interruption of the caller does not get here, so any other cause is a fault of the store.
+        Effect.catchAllCause((cause) => {
+          const fault = Cause.isInterruptedOnly(cause) ? "an interruption" : "a defect"
+          return Effect.fail(Option.getOrElse(Cause.failureOption(cause), () => errorOf(fault)))
+        }),
+        Effect.tapError(noteFailure)
+      )
+    }
+
+    const reliableStore: Store = {
+      get: (key) => reliably("get", () => Effect.map(store.get(key), Option.map(readRemaining))),
+      put: (key, entry, life) => reliably("put", () => store.put(key, entry, life)),
+      remove: (key, entry) => reliably("remove", () => store.remove(key, entry)),
+      lease: (key, duration) =>
+        Effect.map(
+          // A lease that is granted after the timeout is not released. It expires after its duration.
+          reliably("lease", () => store.lease(key, duration)),
+          Option.map(({ extend, release }) => ({
+            extend: reliably("extend", () => extend),
+            release: reliably("release", () => release)
+          }))
+        )
+    }
 
     const noteRecovery = Effect.acquireRelease(Ref.get(state), (before, exit) =>
       Effect.whenEffect(
@@ -46,7 +73,7 @@ export const make = (
         })
       ))
 
-    return { store: withEach(store, reliably), noteRecovery }
+    return { store: reliableStore, noteRecovery }
   })
 
 const works = { isOut: false }
@@ -56,45 +83,3 @@ const readRemaining = ({ entry, remaining }: Stored): Stored => ({
   entry,
   remaining: Duration.toMillis(remaining)
 })
-
-/** Passes each operation of a store, and of its leases, through a function. */
-const withEach = (
-  store: Store,
-  through: <A>(operation: Operation, run: Run<A>) => ReturnType<Run<A>>
-): Store => ({
-  get: (key) => through("get", () => Effect.map(store.get(key), Option.map(readRemaining))),
-  put: (key, entry, life) => through("put", () => store.put(key, entry, life)),
-  remove: (key, entry) => through("remove", () => store.remove(key, entry)),
-  lease: (key, duration) =>
-    Effect.map(
-      // A lease that is granted after the timeout is not released. It expires after its duration.
-      through("lease", () => store.lease(key, duration)),
-      Option.map(({ extend, release }) => ({
-        extend: through("extend", () => extend),
-        release: through("release", () => release)
-      }))
-    )
-})
-
-const limit = <A>(
-  { lastFailure = Effect.succeedNone }: Store,
-  operation: Operation,
-  run: Run<A>,
-  timeout: Duration.DurationInput
-): ReturnType<Run<A>> => {
-  const fail = (reason: string) => Effect.fail(new TokenStoreError({ operation, reason }))
-  const onTimeout = Effect.flatMap(
-    lastFailure,
-    (reason) => fail(Option.getOrElse(reason, () => "no response in time"))
-  )
-  return Effect.suspend(run).pipe(
-    bounded(timeout, onTimeout),
-    // An interruption of the caller does not get here, so any other cause is a fault of the store.
-    Effect.catchAllCause((cause) =>
-      Option.match(Cause.failureOption(cause), {
-        onNone: () => fail(Cause.isInterruptedOnly(cause) ? "an interruption" : "a defect"),
-        onSome: Effect.fail
-      })
-    )
-  )
-}

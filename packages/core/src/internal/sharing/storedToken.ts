@@ -68,10 +68,10 @@ export const make = (
       const at = yield* instant.now
       // Counted from before the read.
       const took = instant.elapsed(before, at)
-      const end = yield* limitEnd(knownEnd, {
-        entry: stored.entry,
-        value: fields.value,
-        end: at.monotonic + Duration.toMillis(stored.remaining) - took
+      const readEnd = at.monotonic + Duration.toMillis(stored.remaining) - took
+      const end = yield* Ref.modify(knownEnd, (known) => {
+        const end = known?.entry === stored.entry ? Math.min(known.end, readEnd) : readEnd
+        return [end, { entry: stored.entry, value: fields.value, end }]
       })
       const found = foundOf(fields, wanted.maxLife, { remaining: end - at.monotonic, at, took })
       if (!(found.left > 0)) return undefined
@@ -135,13 +135,6 @@ export const toCurrentTime = ({ at, token }: Timed): Effect.Effect<AccessToken> 
       acquiredAt: DateTime.unsafeMake(token.acquiredAt.epochMillis + moved),
       expiresAt: DateTime.unsafeMake(token.expiresAt.epochMillis + moved)
     })
-  })
-
-/** Returns the earliest end that is known of an entry, by the monotonic clock, and remembers it. */
-const limitEnd = (knownEnd: Ref.Ref<KnownEnd | undefined>, read: KnownEnd): Effect.Effect<number> =>
-  Ref.modify(knownEnd, (known) => {
-    const end = known?.entry === read.entry ? Math.min(known.end, read.end) : read.end
-    return [end, { ...read, end }]
   })
 
 /** A token is replaced because an API rejected it, or because the caller wants another one. */

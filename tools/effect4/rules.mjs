@@ -81,7 +81,7 @@ const renamed = {
   ParseResult: { ParseIssue: "SchemaIssue.Issue" },
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
-    ...{ DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
+    DateTimeUtc: "DateTimeUtcFromString",
     ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
     ...{
       decode: "decodeEffect",

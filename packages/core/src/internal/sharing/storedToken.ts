@@ -175,6 +175,7 @@ const Stored = Schema.parseJson(Schema.Struct({
 
 const encodeStored = Schema.encodeSync(Stored)
 
+/** In whole milliseconds, because older versions on Effect 4 read no others. */
 const encode = (token: AccessToken): string =>
   encodeStored({
     ...token,

@@ -10,7 +10,7 @@ const sharing = ["sharedToken", "lease", "brokenStore", "sealing", "repeatedToke
 /** The files of a package with the same tests, by names with a space between them. */
 const parts = {
   core: {
-    "AccessTokenError internal/advice internal/described": "AccessTokenError",
+    "AccessTokenError internal/advice internal/withMessage": "AccessTokenError",
     "AccessTokenMetrics": "provider/metrics",
     "AccessToken": "AccessToken",
     "ClientCredentials internal/credentials": "endpoint/ClientCredentials endpoint/TokenRequest",

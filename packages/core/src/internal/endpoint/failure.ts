@@ -12,17 +12,30 @@ import { parseJson } from "./parseJson.js"
 import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
 
+const deepestContainer = 4
+const deepestCause = 5
+
 /** The names of a code and of a text in the errors of common endpoints. */
-const codes = "error ErrorCode errorCode code errorcode type".split(" ")
-const texts = "error_description Error errorSummary message faultstring description detail reason title".split(" ")
+const codes = ["error", "ErrorCode", "errorCode", "code", "errorcode", "type"]
+const texts = [
+  "error_description",
+  "Error",
+  "errorSummary",
+  "message",
+  "faultstring",
+  "description",
+  "detail",
+  "reason",
+  "title"
+]
 
 /** The names of the objects that contain them. In a list, the first item counts. */
-const containers = "error fault detail response errors".split(" ")
+const containers = ["error", "fault", "detail", "response", "errors"]
 
 /** The body, and the objects in it that may contain a code or a text. */
 const placesIn = (json: unknown, depth = 0): ReadonlyArray<{ readonly [key: string]: unknown }> => {
   const [object] = [json].flat()
-  return Predicate.isReadonlyRecord(object) && depth < 4
+  return Predicate.isReadonlyRecord(object) && depth < deepestContainer
     ? [object, ...containers.flatMap((key) => placesIn(object[key], depth + 1))]
     : []
 }
@@ -38,7 +51,7 @@ const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test
 
 /** An API has other codes (RFC 6750 §3.1), and sends a Bearer challenge in `WWW-Authenticate`. */
 const isOfApi = (code: string, challenge = ""): boolean =>
-  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.registered.has(code)
+  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.registeredCodes.has(code)
 
 const reasonOf = (status: number, code: string, challenge: string | undefined): TokenRefusedError["reason"] => {
   if (status === 429) return "RateLimited"
@@ -47,7 +60,7 @@ const reasonOf = (status: number, code: string, challenge: string | undefined): 
   if (status === 401) return isOfApi(code, challenge) ? "Other" : "InvalidClient"
   // The status of a success says nothing, so the code decides.
   if (status < 300 && /^(server_error|temporarily_unavailable)$/.test(code)) return "Unavailable"
-  return status === 400 || (status < 300 && sanitise.registered.has(code)) ? "InvalidRequest" : "Other"
+  return status === 400 || (status < 300 && sanitise.registeredCodes.has(code)) ? "InvalidRequest" : "Other"
 }
 
 export interface Attempt {
@@ -131,7 +144,7 @@ interface Fault {
 
 /** An error and its causes. `fetch` puts the error of the system into the cause of its own error. */
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
-  Predicate.isReadonlyRecord(error) && depth < 5 ? [error, ...chain(error["cause"], depth + 1)] : []
+  Predicate.isReadonlyRecord(error) && depth < deepestCause ? [error, ...chain(error["cause"], depth + 1)] : []
 
 const codesOf = (faults: ReadonlyArray<Fault>): ReadonlyArray<string> =>
   faults.map(({ code }) => code).filter(isSystemCode)

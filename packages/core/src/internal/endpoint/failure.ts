@@ -8,12 +8,10 @@ import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenRefusedError, TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
+import { deepestCause, deepestPlace } from "./limits.js"
 import { parseJson } from "./parseJson.js"
 import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
-
-const deepestContainer = 4
-const deepestCause = 5
 
 /** The names of a code and of a text in the errors of common endpoints. */
 const codes = ["error", "ErrorCode", "errorCode", "code", "errorcode", "type"]
@@ -35,7 +33,7 @@ const containers = ["error", "fault", "detail", "response", "errors"]
 /** The body, and the objects in it that may contain a code or a text. */
 const placesIn = (json: unknown, depth = 0): ReadonlyArray<{ readonly [key: string]: unknown }> => {
   const [object] = [json].flat()
-  return Predicate.isReadonlyRecord(object) && depth < deepestContainer
+  return Predicate.isReadonlyRecord(object) && depth < deepestPlace
     ? [object, ...containers.flatMap((key) => placesIn(object[key], depth + 1))]
     : []
 }
@@ -99,29 +97,28 @@ export const refusal = (
   })
 }
 
+/** A request without a usable response. */
+export const failedRequest = (reason: TokenRequestError["reason"], code?: string): TokenRequestError =>
+  new TokenRequestError({ reason, attempts: 1, code })
+
 /**
  * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the
  * system.
  */
 export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
   // `boundClient` stopped a redirect to another origin.
-  if (error.cause instanceof UntrustedOriginError) return new TokenRequestError({ reason: "Redirect", attempts: 1 })
+  if (error.cause instanceof UntrustedOriginError) return failedRequest("Redirect")
   const faults = chain(error.cause)
-  const reason = reasonWithoutResponse(faults)
   // The code of undici says only that the request was aborted.
-  const code = reason === "Proxy" ? undefined : codesOf(faults)[0]
-  return new TokenRequestError({ reason, attempts: 1, code })
-}
-
-const reasonWithoutResponse = (faults: ReadonlyArray<Fault>): TokenRequestError["reason"] => {
-  if (faults.some(isRefusedByProxy)) return "Proxy"
-  const codes = codesOf(faults)
-  if (codes.some((code) => clientClosedCode.test(code))) return "Closed"
+  if (faults.some(isRefusedByProxy)) return failedRequest("Proxy")
+  const codes = faults.map(({ code }) => code).filter(isSystemCode)
+  const [code] = codes
+  if (codes.some((code) => clientClosedCode.test(code))) return failedRequest("Closed", code)
   // Only runtimes without codes need the message, which may repeat a host name.
-  const isCertificateFault = codes.length > 0
-    ? codes.some((code) => certificateCode.test(code))
-    : faults.some(({ message }) => Predicate.isString(message) && certificateWord.test(message))
-  return isCertificateFault ? "Certificate" : "Transport"
+  const isCertificateFault = code === undefined
+    ? faults.some(({ message }) => Predicate.isString(message) && certificateWord.test(message))
+    : codes.some((code) => certificateCode.test(code))
+  return failedRequest(isCertificateFault ? "Certificate" : "Transport", code)
 }
 
 /** Whether a proxy answered 407: by the status in an error of Node, or by the message of undici, which has none. */
@@ -145,8 +142,5 @@ interface Fault {
 /** An error and its causes. `fetch` puts the error of the system into the cause of its own error. */
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
   Predicate.isReadonlyRecord(error) && depth < deepestCause ? [error, ...chain(error["cause"], depth + 1)] : []
-
-const codesOf = (faults: ReadonlyArray<Fault>): ReadonlyArray<string> =>
-  faults.map(({ code }) => code).filter(isSystemCode)
 
 const isSystemCode = (code: unknown): code is string => Predicate.isString(code) && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)

@@ -1,13 +1,6 @@
 /** Keeps credentials, tokens and control characters out of what a server says. */
 import * as Encoding from "effect/Encoding"
-
-/** The characters of a value that is searched for. A shorter one may be a common word. */
-export const shortestValue = 8
-
-const longestDescription = 256
-
-/** Percent-encoding and escapes for HTML or JSON, one in the other. */
-const deepestEscape = 4
+import { deepestEscape, longestDescription, shortestSecret } from "./limits.js"
 
 export interface Known {
   /** Searched for if it has at least 8 characters. */
@@ -48,7 +41,7 @@ export const registeredCodes: ReadonlySet<string> = new Set([
 ])
 
 const withoutId = (text: string, clientId: string): string =>
-  clientId.length < shortestValue ? text : text.replaceAll(clientId, "<client id>")
+  clientId.length < shortestSecret ? text : text.replaceAll(clientId, "<client id>")
 
 /** Searches for each secret as it is, without its escapes, and in base64. The text may be escaped too. */
 const containsAny = (text: string, secrets: ReadonlyArray<string>): boolean => {

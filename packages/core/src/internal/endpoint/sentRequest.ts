@@ -6,8 +6,9 @@ import * as Encoding from "effect/Encoding"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { ClientCredentials } from "../../ClientCredentials.js"
+import { shortestSecret } from "./limits.js"
 import { parseJson } from "./parseJson.js"
-import { formDecode, shortestValue } from "./sanitise.js"
+import { formDecode } from "./sanitise.js"
 
 type Field = readonly [name: string, value: unknown]
 
@@ -29,7 +30,7 @@ export const secretsIn = (request: HttpClientRequest.HttpClientRequest, clientId
     .filter(([name]) => !publicName.test(name))
     .map(([, value]) => String(value))
   return [...headers, ...parameters].filter((value) =>
-    value.length >= shortestValue && ![value, formDecode(value)].includes(clientId)
+    value.length >= shortestSecret && ![value, formDecode(value)].includes(clientId)
   )
 }
 

@@ -334,7 +334,7 @@ export const layerSharedConfig = (
   HttpClient.HttpClient | TokenStore
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & Sharing>(options), layerShared))
 
-/** Provides the authorized client and the provider over a source. Checks only the options that it takes apart. */
+/** Provides the authorized client and the provider over a source. */
 const compose = <A, E, R>(
   options: SourceOptions & Partial<Options & Sharing>,
   source: () => Layer.Layer<A, E, R>

@@ -236,6 +236,5 @@ const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<nu
   Effect.zipWith(
     Random.next,
     Clock.currentTimeMillis,
-    (chance, now) =>
-      Math.max(backoff.pause(limits.retryDelayMillis, attempts, chance), backoff.untilRetry(error, now))
+    (chance, now) => Math.max(backoff.pause(limits.retryDelayMillis, attempts, chance), backoff.untilRetry(error, now))
   )

@@ -12,8 +12,8 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
-import { withMessage } from "./internal/withMessage.js"
 import * as instant from "./internal/instant.js"
+import { withMessage } from "./internal/withMessage.js"
 
 /**
  * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,

@@ -37,7 +37,7 @@ const parts = {
     "internal/client/trustedOrigins": "client/AuthorizedHttpClient StoreAuth",
     "internal/endpoint/exchange": "endpoint/retries endpoint/TokenRequest telemetry",
     "internal/endpoint/failure internal/endpoint/retryAfter": "endpoint/failures",
-    "internal/endpoint/sanitise internal/endpoint/sentRequest internal/endpoint/parseJson": "endpoint/failures",
+    "internal/endpoint/sanitise internal/endpoint/sentRequest": "endpoint/failures",
     "internal/provider/acquisitions": "provider/inFlight provider/timeLimits provider/caching telemetry",
     "internal/provider/heldToken": `${provider} sharing/repeatedToken`,
     "internal/provider/instant": "provider/clocks",

@@ -9,7 +9,6 @@
  * @since 1.0.0
  */
 import * as DateTime from "effect/DateTime"
-import * as Equal from "effect/Equal"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -496,7 +495,7 @@ export const withRetryAt: {
 } = /* @__PURE__ */ dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
   const isLasting = error._tag === "CredentialsError" || lasting.includes(reasonOf(error))
   const allowed = isLasting ? undefined : Option.getOrUndefined(retryAt)
-  if (Equal.equals(allowed, error.retryAt)) return error
+  if (allowed === error.retryAt) return error
   // The class of the error makes the copy, so it is of the same class.
   return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError
 })

@@ -5,7 +5,6 @@
  * @since 1.0.0
  */
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
@@ -25,7 +24,7 @@ import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { failedRequest } from "./internal/endpoint/failure.js"
 import * as limits from "./internal/endpoint/limits.js"
-import { monotonicMillis } from "./internal/monotonicMillis.js"
+import * as instant from "./internal/instant.js"
 import { checkKinds, positiveDurationOf, unusable } from "./internal/options.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
@@ -109,7 +108,7 @@ export const make = (
     const url = yield* endpointUrl(options)
     const { request = TokenRequest.specification } = options
     const isComplete = Predicate.isReadonlyRecord(request) && typeof request.request === "function" &&
-      (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
+      (typeof request.identity === "string" || Redacted.isRedacted(request.identity))
     const problem = isComplete ? request.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* unusable("endpoint.request", problem)
     const {
@@ -183,7 +182,7 @@ const acquisition = (
   deadlineMillis: number
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
-    const end = (yield* monotonicMillis) + deadlineMillis
+    const end = (yield* instant.now).monotonic + deadlineMillis
     const attempts = yield* Ref.make(0)
 
     /** Retries while attempts are left and the delay before the next one fits the deadline. */
@@ -192,8 +191,10 @@ const acquisition = (
         const made = yield* Ref.updateAndGet(attempts, (count) => count + 1)
         return yield* Effect.catchIf(send(credentials), isWorthRetrying, (error) =>
           Effect.gen(function*() {
-            const delay = yield* retryDelay(made, error)
-            if (made > limits.maxRetries || (yield* monotonicMillis) + delay >= end) return yield* error
+            const now = yield* instant.now
+            const pause = backoff.pause(limits.retryDelayMillis, made, yield* Random.next)
+            const delay = Math.max(pause, backoff.untilRetry(error, now.wall))
+            if (made > limits.maxRetries || now.monotonic + delay >= end) return yield* error
             return yield* Effect.delay(sendWithRetries(credentials), delay)
           }))
       })
@@ -201,7 +202,7 @@ const acquisition = (
     /** Tries changed credentials. If they are unreadable or unchanged, fails with the refusal. */
     const sendChanged = (refused: ClientCredentials, refusal: AccessTokenError) =>
       Effect.gen(function*() {
-        const longest = Math.min((end - (yield* monotonicMillis)) / 2, limits.rereadMillis)
+        const longest = Math.min((end - (yield* instant.now).monotonic) / 2, limits.rereadMillis)
         const current = yield* credentials.pipe(
           bounded(longest, Effect.succeed(refused)),
           Effect.catchAllCause(() => Effect.succeed(refused))
@@ -230,11 +231,3 @@ const isWorthRetrying = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "RateLimited"
     ? error.retryAt !== undefined
     : error._tag !== "TokenExpiredError" && isTransient(error)
-
-/** The delay before the next attempt in whole milliseconds: that of `Retry-After`, if it is longer. */
-const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
-  Effect.zipWith(
-    Random.next,
-    Clock.currentTimeMillis,
-    (chance, now) => Math.max(backoff.pause(limits.retryDelayMillis, attempts, chance), backoff.untilRetry(error, now))
-  )

@@ -7,7 +7,6 @@
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
@@ -233,7 +232,7 @@ const withParameters = (
 }
 
 const problemOf = (fields: ReadonlyArray<Field>): string | undefined => {
-  if (fields.some(([name, value]) => name === "" || !Predicate.isString(reveal(value)))) {
+  if (fields.some(([name, value]) => name === "" || typeof reveal(value) !== "string")) {
     return "must have a record of texts as its parameters"
   }
   if (fields.some(([name]) => /^client_(id|secret|assertion)$/.test(name))) {

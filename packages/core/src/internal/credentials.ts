@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "../AccessTokenError.js"
 
@@ -22,7 +21,7 @@ export const checkBy = (
   const secret = Redacted.isRedacted(clientSecret) ? Redacted.value(clientSecret) : clientSecret
   const problems = {
     clientId: problemOf(clientId, rules),
-    clientSecret: Predicate.isString(clientSecret) ? "must be wrapped with Redacted.make" : problemOf(secret, rules)
+    clientSecret: typeof clientSecret === "string" ? "must be wrapped with Redacted.make" : problemOf(secret, rules)
   }
   const field = problems.clientId === undefined ? "clientSecret" : "clientId"
   const reason = problems[field]
@@ -33,5 +32,5 @@ export const checkBy = (
 /** The end of a sentence, or undefined. */
 const problemOf = (text: unknown, rules: ReadonlyArray<Rule>): string | undefined => {
   if (text === undefined) return "is missing"
-  return Predicate.isString(text) ? rules.find(([pattern]) => pattern.test(text))?.[1] : "must be a text"
+  return typeof text === "string" ? rules.find(([pattern]) => pattern.test(text))?.[1] : "must be a text"
 }

@@ -9,7 +9,6 @@ import type { AccessToken } from "../../AccessToken.js"
 import { TokenRefusedError, TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
 import { deepestCause, deepestPlace } from "./limits.js"
-import { parseJson } from "./parseJson.js"
 import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
 
@@ -42,7 +41,7 @@ const placesIn = (json: unknown, depth = 0): ReadonlyArray<{ readonly [key: stri
 const textAt = (places: ReturnType<typeof placesIn>, names: ReadonlyArray<string>): string =>
   String(
     places.flatMap((place) => names.map((name) => place[name]))
-      .find((value) => Predicate.isString(value) || Predicate.isNumber(value)) ?? ""
+      .find((value) => typeof value === "string" || typeof value === "number") ?? ""
   )
 
 const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
@@ -78,7 +77,7 @@ export const refusal = (
   { headers, request: received, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "request" | "status">,
   body: string | undefined
 ): TokenRefusedError | undefined => {
-  const json = Option.getOrUndefined(parseJson(body ?? ""))
+  const json = Option.getOrUndefined(sentRequest.parseJson(body ?? ""))
   const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
   if (status < 400 && (!has("error") || has("access_token"))) return undefined
   const places = placesIn(json)
@@ -116,15 +115,14 @@ export const fromHttpClientError = (error: HttpClientError.HttpClientError): Tok
   if (codes.some((code) => clientClosedCode.test(code))) return failedRequest("Closed", code)
   // Only runtimes without codes need the message, which may repeat a host name.
   const isCertificateFault = code === undefined
-    ? faults.some(({ message }) => Predicate.isString(message) && certificateWord.test(message))
+    ? faults.some(({ message }) => typeof message === "string" && certificateWord.test(message))
     : codes.some((code) => certificateCode.test(code))
   return failedRequest(isCertificateFault ? "Certificate" : "Transport", code)
 }
 
 /** Whether a proxy answered 407: by the status in an error of Node, or by the message of undici, which has none. */
 const isRefusedByProxy = ({ message, statusCode }: Fault): boolean =>
-  statusCode === 407 ||
-  (Predicate.isString(message) && /^Proxy .*\(407\)/.test(message))
+  statusCode === 407 || /^Proxy .*\(407\)/.test(String(message))
 
 /** The codes of OpenSSL. */
 const certificateCode = /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
@@ -143,4 +141,4 @@ interface Fault {
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
   Predicate.isReadonlyRecord(error) && depth < deepestCause ? [error, ...chain(error["cause"], depth + 1)] : []
 
-const isSystemCode = (code: unknown): code is string => Predicate.isString(code) && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)
+const isSystemCode = (code: unknown): code is string => typeof code === "string" && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)

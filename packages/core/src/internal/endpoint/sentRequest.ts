@@ -7,7 +7,6 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { ClientCredentials } from "../../ClientCredentials.js"
 import { shortestSecret } from "./limits.js"
-import { parseJson } from "./parseJson.js"
 import { formDecode } from "./sanitise.js"
 
 type Field = readonly [name: string, value: unknown]
@@ -59,6 +58,11 @@ const basicOf = (header: string): string => {
 
 export const queryOf = (request: HttpClientRequest.HttpClientRequest): ReadonlyArray<Field> =>
   Option.toArray(HttpClientRequest.toUrl(request)).flatMap(({ searchParams }) => [...searchParams])
+
+/** None for a text that is not JSON. The visitor sees each field, with those inside of it first. */
+export const parseJson = Option.liftThrowable(
+  (text: string, visit?: (name: string, value: unknown) => unknown): unknown => JSON.parse(text, visit)
+)
 
 /** The fields of a body: of a form, or of JSON at any depth. */
 const fieldsOf = (body: HttpBody.HttpBody): ReadonlyArray<Field> => {

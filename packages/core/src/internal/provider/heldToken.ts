@@ -35,18 +35,18 @@ export const hold = (
   }
 ): Held => {
   const repeated = last !== undefined && isValid(last, now) && repeatedToken.isRepeated(last.token, received)
+  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received) ? endOf(last) : Infinity
   const start = monotonicStart(received, startedAt, now)
-  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received) ? endOf(last) : undefined
   const end = start + repeatedToken.lifeOf(received)
-  const knownEnd = repeated && lastEnd !== undefined ? repeatedToken.endOfRepeated(lastEnd, end) : end
+  const knownEnd = repeated ? repeatedToken.endOfRepeated(lastEnd, end) : end
   const token = repeatedToken.withLife(received, Math.floor(knownEnd - start))
   const life = repeatedToken.lifeOf(token)
-  const since = { wall: token.acquiredAt.epochMillis, monotonic: start }
   // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
   // wall clock, which counts whole milliseconds, may have moved during the acquisition.
-  const isOld = since.monotonic <= startedAt.monotonic - 1
-  if (isOld && last !== undefined && lastEnd !== undefined && !repeatedToken.expiresLater(token, last.token)) {
-    since.monotonic = Math.min(start, lastEnd - life)
+  const isOld = start <= startedAt.monotonic - 1 && last !== undefined && !repeatedToken.expiresLater(token, last.token)
+  const since = {
+    wall: token.acquiredAt.epochMillis,
+    monotonic: isOld ? Math.min(start, lastEnd - life) : start
   }
   const margins = tokenPolicy.margins(
     policy,
@@ -87,8 +87,9 @@ export const stateOf = (held: Held, now: Instant): "Fresh" | "RefreshSoon" | "Mu
   return left < held.margins.refreshAhead ? "RefreshSoon" : "Fresh"
 }
 
-/** The longest wait for the renewal of a valid token: half of what is left of it, at most 20 seconds. */
-export const longestWait = (held: Held, now: Instant): number => Math.min(Math.floor(remaining(held, now) / 2), 20_000)
+/** The longest wait for the renewal of a valid token: half of what is left of it, or less. */
+export const longestWaitFor = (held: Held, now: Instant): number =>
+  Math.min(Math.floor(remaining(held, now) / 2), tokenPolicy.longestWait)
 
 /** The error of an expired token. `reason` counts unless the wall clock moved back. */
 export const expiredError = (

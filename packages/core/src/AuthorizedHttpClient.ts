@@ -169,7 +169,7 @@ export const withAccessToken: {
     const trusted = yield* trustedOrigins.make(options)
     const execute = attempt.makeExecute(client, {
       header,
-      headerValue: attempt.headerValue(options.header?.format),
+      format: options.header?.format,
       provider: yield* AccessTokenProvider,
       retryUnauthorized: Effect.map(RetryUnauthorized, (own) => own ?? options.retryUnauthorized ?? true),
       trusted

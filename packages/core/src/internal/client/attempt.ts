@@ -40,7 +40,7 @@ interface Attempt<E> {
 
 interface Options {
   readonly header: string
-  readonly headerValue: HeaderValue
+  readonly format: ((accessToken: string) => string) | undefined
   readonly provider: {
     readonly get: Effect.Effect<AccessToken, AccessTokenError>
     readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
@@ -65,7 +65,8 @@ const clockTolerance = 1000
  * token of a further repeat would be new, and the API rejects that too.
  */
 export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) => {
-  const { header, headerValue, provider, retryUnauthorized, trusted } = options
+  const { header, provider, retryUnauthorized, trusted } = options
+  const headerValue = makeHeaderValue(options.format)
 
   /** Reads the token only for a request to a trusted origin that does not have the header. */
   const send = (
@@ -148,15 +149,11 @@ const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request
 
 const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Array", "FormData"]
 
-type HeaderValue = (token: AccessToken) => Exit.Exit<string, TokenResponseError>
-
 /**
  * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
  * header, because a custom `TokenSource` or `format` may return any text.
  */
-export const headerValue = (
-  format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
-): HeaderValue => {
+const makeHeaderValue = (format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`) => {
   const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
   const formatted = Option.liftThrowable(format)
   const create = (accessToken: string) => {
@@ -164,7 +161,7 @@ export const headerValue = (
     const text = Option.getOrUndefined(formatted(accessToken))
     return isSendable(text) ? Exit.succeed(text) : unsendable("client.header.format")
   }
-  return (token) => {
+  return (token: AccessToken) => {
     const value = values.get(token) ?? create(Redacted.value(token.value))
     values.set(token, value)
     return value

@@ -36,12 +36,12 @@ export const make = (options: {
     return {
       origins,
       resolve: (request) => {
+        const resolved = scheme.test(request.url) ? request : append(api.href, request)
         // A URL that starts with an origin and a slash has that origin. This avoids parsing most URLs.
-        if (request.url.startsWith(`${api.origin}/`)) return Effect.succeed(request)
-        if (!scheme.test(request.url)) return Effect.succeed(append(api.href, request))
-        const origin = originOf(request.url)
-        return absolute.test(request.url) && origins.includes(origin)
-          ? Effect.succeed(request)
+        if (resolved.url.startsWith(`${api.origin}/`)) return Effect.succeed(resolved)
+        const origin = originOf(resolved.url)
+        return absolute.test(resolved.url) && origins.includes(origin)
+          ? Effect.succeed(resolved)
           : new UntrustedOriginError({ origin, trusted: origins })
       }
     }

@@ -42,9 +42,8 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
     const fork = yield* Scope.extend(forkInLayer, fibers)
 
     /** Changes the state by an event. */
-    const change = <A>(
-      event: (state: tokenState.State, now: instant.Instant) => readonly [A, tokenState.State]
-    ): Effect.Effect<A> => Ref.modify(state, (current) => event(current, now()))
+    const change = <Outcome>(event: tokenState.Event<Outcome>): Effect.Effect<Outcome> =>
+      Ref.modify(state, (current) => event(current, now()))
 
     // Waiting callers get `Closed`. If an acquisition is landing now, its own fiber completes them.
     yield* Effect.addFinalizer(() =>
@@ -57,7 +56,7 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
     )
 
     /** Lands the result of an acquisition. Only the first one counts, and none after closing. */
-    const land = (inFlight: tokenState.InFlight, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
+    const land = (inFlight: tokenState.InFlight, exit: tokenState.Result) =>
       Effect.gen(function*() {
         const chance = yield* Random.next
         const landed = yield* change(tokenState.land(policy, { inFlight, exit, chance }))
@@ -95,7 +94,7 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
       })
 
     /** Waits until the acquisition has ended, or for the time that the state allows. Returns the result, if any. */
-    const waitFor = ({ atMost, inFlight }: tokenState.Wait): Effect.Effect<tokenState.Waited["exit"]> => {
+    const waitFor = ({ atMost, inFlight }: tokenState.Wait) => {
       const ended = Effect.exit(Deferred.await(inFlight.done))
       return atMost === Infinity
         ? ended
@@ -150,13 +149,13 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
   })
 
 /** An event of a caller. */
-type CallerEvent = typeof tokenState.get
+type CallerEvent = tokenState.Event<tokenState.Action>
 
 const currentToken = (state: tokenState.State, now: instant.Instant) => {
   const { held } = state
   if (held === undefined) return Effect.succeedNone
   if (isValid(held, now)) return Effect.succeedSome(held.token)
-  return expiredError(held, now, { reason: "Elapsed", retryAt: tokenState.currentCooldown(state, now)?.until })
+  return expiredError(held, now, "Elapsed", tokenState.currentCooldown(state, now)?.until)
 }
 
 const statusOf = (state: tokenState.State, now: instant.Instant) => {

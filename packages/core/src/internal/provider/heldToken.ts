@@ -73,9 +73,11 @@ export const hold = (
 /** When it expires by the monotonic clock. */
 const endOf = ({ life, since }: Held): number => since.monotonic + life
 
-/** The remaining lifetime by the clock that advanced further. Zero if the wall clock moved back before its start. */
-export const remaining = ({ life, since }: Held, now: Instant): number =>
-  now.wall < since.wall - lifetime.clockTolerance ? 0 : life - elapsed(since, now)
+/** Whether the wall clock moved back before its start, so that its age is unknown. */
+const isBefore = (now: Instant, { since }: Held): boolean => now.wall < since.wall - lifetime.clockTolerance
+
+/** The remaining lifetime by the clock that advanced further. */
+const remaining = (held: Held, now: Instant): number => isBefore(now, held) ? 0 : held.life - elapsed(held.since, now)
 
 export const isValid = (held: Held, now: Instant): boolean => remaining(held, now) > 0
 
@@ -93,13 +95,14 @@ export const longestWaitFor = (held: Held, now: Instant): number =>
 
 /** The error of an expired token. `reason` counts unless the wall clock moved back. */
 export const expiredError = (
-  { token }: Held,
+  held: Held,
   now: Instant,
-  { reason, retryAt }: { readonly reason: "Elapsed" | "DeadOnArrival"; readonly retryAt?: DateTime.Utc | undefined }
+  reason: "Elapsed" | "DeadOnArrival",
+  retryAt?: DateTime.Utc
 ): TokenExpiredError =>
   new TokenExpiredError({
-    reason: lifetime.expiredReason(token, now.wall) === "ClockMovedBack" ? "ClockMovedBack" : reason,
-    expiredAt: token.expiresAt,
+    reason: isBefore(now, held) ? "ClockMovedBack" : reason,
+    expiredAt: held.token.expiresAt,
     checkedAt: DateTime.unsafeMake(now.wall),
     retryAt
   })

@@ -11,7 +11,7 @@ import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
-import type * as TokenSource from "../../TokenSource.js"
+import * as TokenSource from "../../TokenSource.js"
 import { untilRetry } from "../backoff.js"
 import { elapsed, type Instant } from "../instant.js"
 import { sameValue } from "../repeatedToken.js"
@@ -49,10 +49,12 @@ interface Cooldown extends tokenPolicy.CooldownLengths {
   readonly error: AccessTokenError
 }
 
+export type Result = Exit.Exit<AccessToken, AccessTokenError>
+
 /** The caller gets the cached token, or a failure. */
-export interface Answer {
+interface Answer {
   readonly _tag: "Answer"
-  readonly exit: Exit.Exit<AccessToken, AccessTokenError>
+  readonly exit: Result
 }
 
 /** The caller waits until the acquisition has ended, or for `atMost` milliseconds, and then asks again. */
@@ -66,7 +68,7 @@ export interface Wait {
  * Starts an acquisition, or lets a renewal that takes too long fail in the background. The caller then does what `then`
  * says, like callers that come later.
  */
-export interface Start {
+interface Start {
   readonly _tag: "Start" | "Abandon"
   readonly inFlight: InFlight
   readonly then: Answer | Wait
@@ -74,7 +76,8 @@ export interface Start {
 
 export type Action = Answer | Wait | Start
 
-type Transition<Result> = readonly [Result, State]
+/** Returns what to do, and the next state. */
+export type Event<Outcome> = (state: State, now: Instant) => readonly [Outcome, State]
 
 export const initial: State = {
   held: undefined,
@@ -89,14 +92,14 @@ export const initial: State = {
 export const closedError = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
 /** A caller wants a valid token. */
-export const get = (state: State, now: Instant): Transition<Action> => {
+export const get: Event<Action> = (state, now) => {
   const held = validToken(state, now)
-  if (held !== undefined) return getWithToken(state, held, now)
+  if (held !== undefined) return getWithToken(held)(state, now)
   const cooldown = currentCooldown(state, now)
-  return cooldown === undefined ? joinOrStart(state, now) : [answer(Exit.fail(cooldown.error)), state]
+  return cooldown === undefined ? joinOrStart(state.failures)(state, now) : [answer(Exit.fail(cooldown.error)), state]
 }
 
-const getWithToken = (state: State, held: Held, now: Instant): Transition<Action> => {
+const getWithToken = (held: Held): Event<Action> => (state, now) => {
   const cached = stateOf(held, now)
   const serve = answer(held.exit)
   if (cached === "Fresh") return [serve, state]
@@ -104,38 +107,38 @@ const getWithToken = (state: State, held: Held, now: Instant): Transition<Action
   if (state.inFlight !== undefined) return [then(state.inFlight), state]
   const isTooSoon = elapsed(held.arrivedAt, now) < tokenPolicy.shortestRenewalInterval
   if (isTooSoon || currentCooldown(state, now) !== undefined) return [serve, state]
-  return start(state, now, { reason: "Renewal", replacing: Option.some(held.token) }, then)
+  return start({ reason: "Renewal", replacing: Option.some(held.token) }, then)(state, now)
 }
 
-/** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
-export const refresh = (state: State, now: Instant): Transition<Action> => joinOrStart(state, now, 0)
-
-const joinOrStart = (state: State, now: Instant, failures = state.failures): Transition<Action> => {
-  const { held, inFlight, isClosed, rejected } = state
+const joinOrStart = (failures: number): Event<Action> => (state, now) => {
+  const { inFlight, isClosed } = state
   if (isClosed) return [answer(Exit.fail(closedError)), state]
   if (inFlight !== undefined) {
     const left = timeToJoin(inFlight, now)
     return [left > 0 ? wait(inFlight, left) : { _tag: "Abandon", inFlight, then: wait(inFlight) }, state]
   }
-  const replacing = Option.map(Option.fromNullable(held ?? rejected), ({ token }) => token)
-  return start({ ...state, failures }, now, { reason: reasonOf(state, now), replacing }, wait)
+  return start(acquisitionFor(state, now), wait)({ ...state, failures }, now)
 }
 
-/** Why a caller that cannot wait for a renewal needs a token. With a valid one, it has called `refresh`. */
-const reasonOf = (state: State, now: Instant): TokenSource.Acquisition["reason"] => {
-  if (state.held !== undefined) return isValid(state.held, now) ? "Refresh" : "Expired"
-  return state.rejected === undefined ? "Missing" : "Rejected"
+/** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
+export const refresh: Event<Action> = joinOrStart(0)
+
+/** What a caller that cannot wait for a renewal needs. With a valid token, it has called `refresh`. */
+const acquisitionFor = ({ held, rejected }: State, now: Instant): TokenSource.Acquisition => {
+  if (held !== undefined) {
+    return { reason: isValid(held, now) ? "Refresh" : "Expired", replacing: Option.some(held.token) }
+  }
+  return rejected === undefined
+    ? TokenSource.missing
+    : { reason: "Rejected", replacing: Option.some(rejected.token) }
 }
 
-const start = (
-  state: State,
-  startedAt: Instant,
-  acquisition: TokenSource.Acquisition,
-  then: (inFlight: InFlight) => Answer | Wait
-): Transition<Action> => {
-  const inFlight: InFlight = { acquisition, startedAt, done: Deferred.unsafeMake(FiberId.none) }
-  return [{ _tag: "Start", inFlight, then: then(inFlight) }, { ...state, inFlight, cooldown: undefined }]
-}
+const start =
+  (acquisition: TokenSource.Acquisition, then: (inFlight: InFlight) => Answer | Wait): Event<Action> =>
+  (state, startedAt) => {
+    const inFlight: InFlight = { acquisition, startedAt, done: Deferred.unsafeMake(FiberId.none) }
+    return [{ _tag: "Start", inFlight, then: then(inFlight) }, { ...state, inFlight, cooldown: undefined }]
+  }
 
 const isRenewal = ({ acquisition }: InFlight): boolean => acquisition.reason === "Renewal"
 
@@ -146,7 +149,7 @@ const timeToJoin = (inFlight: InFlight, now: Instant): number =>
 /** What a caller has waited for. There is no result if the acquisition is still in flight. */
 export interface Waited {
   readonly inFlight: InFlight
-  readonly exit: Exit.Exit<AccessToken, AccessTokenError> | undefined
+  readonly exit: Result | undefined
 }
 
 /**
@@ -154,7 +157,7 @@ export interface Waited {
  * old, as in a process that was frozen. So the caller does not get it and asks again, which starts another acquisition,
  * unless the endpoint sent a `Retry-After`.
  */
-export const getAgain = ({ exit, inFlight }: Waited) => (state: State, now: Instant): Transition<Action> => {
+export const getAgain = ({ exit, inFlight }: Waited): Event<Action> => (state, now) => {
   const held = validToken(state, now)
   if (held !== undefined) return [answer(held.exit), state]
   const isFailure = exit !== undefined && Exit.isFailure(exit)
@@ -165,7 +168,7 @@ export const getAgain = ({ exit, inFlight }: Waited) => (state: State, now: Inst
  * A caller of `refresh` has waited. It gets the failure of a renewal only while the cached token is valid. Without one
  * it needs a token, like a caller of `get`. After a renewal that took too long, it starts its own acquisition.
  */
-export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Transition<Action> => {
+export const refreshAgain = (waited: Waited): Event<Action> => (state, now) => {
   const { exit, inFlight } = waited
   if (exit === undefined) return refresh(state, now)
   if (Exit.isSuccess(exit)) return getAgain(waited)(state, now)
@@ -174,11 +177,7 @@ export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Tr
 }
 
 /** An API rejected a token. Without budget, the rejection has no effect. */
-export const reject = (token: AccessToken) =>
-(
-  state: State,
-  now: Instant
-): Transition<"Dropped" | "Kept" | "NotCached"> => {
+export const reject = (token: AccessToken): Event<"Dropped" | "Kept" | "NotCached"> => (state, now) => {
   if (state.held === undefined || !sameValue(state.held.token, token)) return ["NotCached", state]
   const rejections = rejectionBudget.spend(state.rejections, now)
   return rejections === undefined
@@ -189,7 +188,7 @@ export const reject = (token: AccessToken) =>
 /** What the source returned for an acquisition, and a random number from 0 to 1. */
 interface Ended {
   readonly inFlight: InFlight
-  readonly exit: Exit.Exit<AccessToken, AccessTokenError>
+  readonly exit: Result
   readonly chance: number
 }
 
@@ -197,7 +196,7 @@ interface Ended {
 export interface Landed {
   readonly inFlight: InFlight
   /** For the callers that wait. */
-  readonly exit: Exit.Exit<AccessToken, AccessTokenError>
+  readonly exit: Result
   /** The cached token, if it is valid. */
   readonly held: Held | undefined
   /** For metrics and logs. */
@@ -205,33 +204,32 @@ export interface Landed {
 }
 
 /** An acquisition has ended. Returns nothing if it is not in flight any more. */
-export const land =
-  (policy: tokenPolicy.TokenPolicy, ended: Ended) => (state: State, now: Instant): Transition<Landed | undefined> => {
-    const { chance, exit, inFlight } = ended
-    if (state.inFlight !== inFlight) return [undefined, state]
-    if (Exit.isFailure(exit)) return landFailure(policy, ended, exit.cause)(state, now)
-    const { rejected, rejections } = state
-    // After a rejection, only the rejected token itself brings no progress.
-    const isRejected = rejected !== undefined && sameValue(rejected.token, exit.value)
-    const last = state.held ?? (isRejected ? rejected : undefined)
-    const held = hold(policy, exit.value, { startedAt: inFlight.startedAt, now, chance, last })
-    if (!isValid(held, now)) {
-      return landFailure(policy, ended, Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" })))(state, now)
-    }
-    return [
-      { inFlight, exit: held.exit, held, failure: undefined },
-      {
-        ...initial,
-        held,
-        rejections: rejected === undefined ? rejections : rejectionBudget.resume(rejections, now)
-      }
-    ]
+export const land = (policy: tokenPolicy.TokenPolicy, ended: Ended): Event<Landed | undefined> => (state, now) => {
+  const { chance, exit, inFlight } = ended
+  if (state.inFlight !== inFlight) return [undefined, state]
+  if (Exit.isFailure(exit)) return landFailure(policy, ended, exit.cause)(state, now)
+  const { rejected, rejections } = state
+  // After a rejection, only the rejected token itself brings no progress.
+  const isRejected = rejected !== undefined && sameValue(rejected.token, exit.value)
+  const last = state.held ?? (isRejected ? rejected : undefined)
+  const held = hold(policy, exit.value, { startedAt: inFlight.startedAt, now, chance, last })
+  if (!isValid(held, now)) {
+    return landFailure(policy, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))(state, now)
   }
+  return [
+    { inFlight, exit: held.exit, held, failure: undefined },
+    {
+      ...initial,
+      held,
+      rejections: rejected === undefined ? rejections : rejectionBudget.resume(rejections, now)
+    }
+  ]
+}
 
 /** Starts a cooldown. */
 const landFailure =
-  (policy: tokenPolicy.TokenPolicy, { chance, inFlight }: Ended, cause: Cause.Cause<AccessTokenError>) =>
-  (state: State, now: Instant): Transition<Landed> => {
+  (policy: tokenPolicy.TokenPolicy, { chance, inFlight }: Ended, cause: Cause.Cause<AccessTokenError>): Event<Landed> =>
+  (state, now) => {
     const error = errorOf(cause)
     const failures = state.failures + 1
     const lengths = tokenPolicy.cooldownLengths(policy, {
@@ -280,10 +278,7 @@ const isRefusal = (error: AccessTokenError): boolean => {
 }
 
 /** The scope closes. Returns the acquisition in flight. */
-export const close = (state: State): Transition<InFlight | undefined> => [
-  state.inFlight,
-  { ...initial, isClosed: true }
-]
+export const close: Event<InFlight | undefined> = ({ inFlight }) => [inFlight, { ...initial, isClosed: true }]
 
 /** The end of the cooldown by the current wall clock, and the failure that caused it, or undefined without one. */
 export const currentCooldown = (
@@ -302,6 +297,6 @@ export const currentCooldown = (
 const validToken = ({ held }: State, now: Instant): Held | undefined =>
   held !== undefined && isValid(held, now) ? held : undefined
 
-const answer = (exit: Answer["exit"]): Answer => ({ _tag: "Answer", exit })
+const answer = (exit: Result): Answer => ({ _tag: "Answer", exit })
 
 const wait = (inFlight: InFlight, atMost = Infinity): Wait => ({ _tag: "Wait", inFlight, atMost })

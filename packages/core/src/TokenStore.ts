@@ -12,8 +12,8 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
-import { described } from "./internal/described.js"
 import * as instant from "./internal/instant.js"
+import { withMessage } from "./internal/withMessage.js"
 
 /**
  * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,
@@ -117,7 +117,7 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
  * @category errors
  */
 export class TokenStoreError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")("TokenStoreError", {
       /** The operation. */
       operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),

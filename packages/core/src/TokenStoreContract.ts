@@ -13,8 +13,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
-import { described } from "./internal/described.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
+import { withMessage } from "./internal/withMessage.js"
 import { type Lease, type Service, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
 /**
@@ -50,7 +50,7 @@ export interface Rule {
  * @category errors
  */
 export class TokenStoreContractError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Data.TaggedError("TokenStoreContractError")<{
       /** The rule, as in `rules`. */
       readonly rule: string

@@ -282,7 +282,7 @@ export const forbidden = {
   "Config.all": "Effect 4 names only the first missing variable. Use internal/configOf",
   "Duration.subtract": "Effect 4 returns a negative duration instead of zero",
   "Effect.contextWith": "Effect 4 expects an effect",
-  "Effect.disconnect": "Effect 4 does not have it. Use internal/bounded",
+  "Effect.disconnect": "Effect 4 does not have it. Use internal/waitAtMost",
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",
   "HttpClientRequest.prependUrl": "Effect 4 puts a slash before a query. Use HttpClientRequest.setUrl",
   "Schema.Date": "Effect 4 does not decode it from a string"

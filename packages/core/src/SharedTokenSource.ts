@@ -15,13 +15,13 @@ import * as Ref from "effect/Ref"
 import * as Scope from "effect/Scope"
 import { isExpired } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
-import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
+import { waitAtMost } from "./internal/waitAtMost.js"
 import * as TokenSource from "./TokenSource.js"
 import { type Lease, type Service as Store, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
@@ -244,7 +244,7 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
   }).pipe(
     Effect.catchTag("ConfigurationError", ({ message }) =>
       Effect.annotateLogs(warnUnshared("The purpose of the token source is wrong"), "reason", message)),
-    bounded(purposeTimeout, warnUnshared("The client credentials were not read in time")),
+    waitAtMost(purposeTimeout, warnUnshared("The client credentials were not read in time")),
     Effect.catchAllCause(() =>
       Effect.succeed(undefined)
     )
@@ -273,7 +273,7 @@ const closeInTime = <A, E>(acquisition: Effect.Effect<A, E, Scope.Scope>, limit:
     (scope) => Scope.extend(acquisition, scope),
     (scope, exit) =>
       Effect.uninterruptible(Scope.close(scope, exit)).pipe(
-        bounded(limit, Effect.void)
+        waitAtMost(limit, Effect.void)
       )
   )
 

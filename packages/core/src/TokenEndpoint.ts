@@ -20,12 +20,12 @@ import { type AccessTokenError, type CredentialsError, isTransient, TokenRequest
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
 import { endpointUrl } from "./internal/baseUrl.js"
-import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { failedRequest } from "./internal/endpoint/failure.js"
 import * as limits from "./internal/endpoint/limits.js"
 import * as instant from "./internal/instant.js"
 import { checkKinds, positiveDurationOf, unusable } from "./internal/options.js"
+import { waitAtMost } from "./internal/waitAtMost.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -204,7 +204,7 @@ const acquisition = (
       Effect.gen(function*() {
         const longest = Math.min((end - (yield* instant.now).monotonic) / 2, limits.rereadMillis)
         const current = yield* credentials.pipe(
-          bounded(longest, Effect.succeed(refused)),
+          waitAtMost(longest, Effect.succeed(refused)),
           Effect.catchAllCause(() => Effect.succeed(refused))
         )
         return yield* Equal.equals(current, refused) ? Effect.fail(refusal) : sendWithRetries(current)
@@ -214,7 +214,7 @@ const acquisition = (
       Effect.flatMap((first) =>
         Effect.catchIf(sendWithRetries(first), isOfCredentials, (refusal) => sendChanged(first, refusal))
       ),
-      bounded(deadlineMillis, failedRequest("Timeout")),
+      waitAtMost(deadlineMillis, failedRequest("Timeout")),
       Effect.catchTag("TokenRequestError", (error) =>
         Effect.flatMap(Ref.get(attempts), (made) => new TokenRequestError({ ...error, attempts: made })))
     )

@@ -17,12 +17,12 @@ import {
 } from "../../AccessTokenError.js"
 import type { TokenRequest } from "../../TokenRequest.js"
 import * as TokenResponse from "../../TokenResponse.js"
-import { bounded } from "../bounded.js"
 import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
 import * as instant from "../instant.js"
 import * as lifetime from "../lifetime.js"
 import * as manualRedirect from "../manualRedirect.js"
+import { waitAtMost } from "../waitAtMost.js"
 import { type Attempt, failedRequest, fromHttpClientError, refusal } from "./failure.js"
 import { refusalBodyMillis } from "./limits.js"
 import * as retryAfter from "./retryAfter.js"
@@ -115,7 +115,7 @@ export const exchange = (
   }).pipe(
     Effect.scoped,
     Effect.catchIf(HttpClientError.isHttpClientError, fromHttpClientError),
-    bounded(endpoint.attemptTimeout, failedRequest("Timeout")),
+    waitAtMost(endpoint.attemptTimeout, failedRequest("Timeout")),
     Effect.withSpan("TokenEndpoint.request", { captureStackTrace: false })
   )
 
@@ -129,7 +129,7 @@ const textOf = (
 ): Effect.Effect<string | undefined, httpErrors.BodyError> => {
   const text = boundedBody.read(response, maxResponseBytes)
   return response.status < 400 ? text : text.pipe(
-    bounded(Math.min(refusalBodyMillis, attemptTimeout / 2), Effect.succeed(undefined)),
+    waitAtMost(Math.min(refusalBodyMillis, attemptTimeout / 2), Effect.succeed(undefined)),
     Effect.orElseSucceed(() => undefined)
   )
 }

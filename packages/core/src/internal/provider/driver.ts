@@ -19,8 +19,8 @@ import * as Tracer from "effect/Tracer"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError } from "../../AccessTokenError.js"
 import type * as TokenSource from "../../TokenSource.js"
-import { bounded } from "../bounded.js"
 import * as instant from "../instant.js"
+import { waitAtMost } from "../waitAtMost.js"
 import { expiredError, isValid, stateOf } from "./heldToken.js"
 import * as measures from "./measure.js"
 import * as tokenPolicy from "./tokenPolicy.js"
@@ -50,7 +50,7 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
       Effect.gen(function*() {
         const inFlight = yield* change(tokenState.close)
         if (inFlight !== undefined) yield* Deferred.fail(inFlight.done, tokenState.closedError)
-        yield* Scope.close(fibers, Exit.void).pipe(bounded(tokenPolicy.longestClosing, Effect.void))
+        yield* Scope.close(fibers, Exit.void).pipe(waitAtMost(tokenPolicy.longestClosing, Effect.void))
         yield* Effect.sync(measure.clearExpiry)
       })
     )
@@ -98,7 +98,7 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
       const ended = Effect.exit(Deferred.await(inFlight.done))
       return atMost === Infinity
         ? ended
-        : Effect.withClock(bounded(atMost, Effect.succeed(undefined))(ended), clock)
+        : Effect.withClock(waitAtMost(atMost, Effect.succeed(undefined))(ended), clock)
     }
 
     /**

@@ -6,7 +6,7 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import { type Service as Store, type Stored, TokenStoreError } from "../../TokenStore.js"
-import { bounded } from "../bounded.js"
+import { waitAtMost } from "../waitAtMost.js"
 
 /**
  * Limits the duration of each operation of a store, even of one that cannot be interrupted. An operation that throws or
@@ -39,7 +39,7 @@ export const make = (
         (reason) => Effect.fail(errorOf(Option.getOrElse(reason, () => "no response in time")))
       )
       return Effect.suspend(run).pipe(
-        bounded(timeout, onTimeout),
+        waitAtMost(timeout, onTimeout),
         // An interruption of the caller does not get here, so any other cause is a fault of the store.
         Effect.catchAllCause((cause) => {
           const fault = Cause.isInterruptedOnly(cause) ? "an interruption" : "a defect"

@@ -38,7 +38,7 @@ const parts = {
     "internal/endpoint/exchange": "endpoint/retries endpoint/TokenRequest telemetry",
     "internal/endpoint/failure internal/endpoint/retryAfter": "endpoint/failures",
     "internal/endpoint/sanitise internal/endpoint/sentRequest": "endpoint/failures",
-    "internal/provider/acquisitions": "provider/inFlight provider/timeLimits provider/caching telemetry",
+    "internal/provider/driver": `${provider} telemetry`,
     "internal/provider/heldToken": `${provider} sharing/repeatedToken`,
     "internal/provider/instant": "provider/clocks",
     "internal/provider/measure": "provider/metrics provider/caching",

@@ -5,7 +5,7 @@ import * as metrics from "../../AccessTokenMetrics.js"
 import type { Instant } from "../instant.js"
 import type { Landed } from "./tokenState.js"
 
-const outcomes: ReadonlyArray<"Success" | NonNullable<Landed["failure"]>["error"]> = [
+const outcomes = [
   "Success",
   "CredentialsError",
   "TokenExpiredError",
@@ -50,10 +50,8 @@ export const make = (now: () => Instant) =>
       landed: ({ failure, held, inFlight }: Landed) => {
         count(metrics.acquisitions, "outcome", failure?.error ?? "Success")
         metrics.acquisitionDuration.unsafeUpdate((now().monotonic - inFlight.startedAt.monotonic) / 1000, labels)
-        if (failure !== undefined) {
-          count(metrics.cooldowns, "cause", "Failure")
-          return
-        }
+        if (failure !== undefined) count(metrics.cooldowns, "cause", "Failure")
+        if (failure !== undefined || held === undefined) return
         // No cooldown in the state: the smaller margins of a repeated token delay its next renewal.
         if (held.repeated) count(metrics.cooldowns, "cause", "NoProgress")
         expiry = held.token.expiresAt.epochMillis / 1000

@@ -46,7 +46,6 @@ const renamed = {
   },
   Either: {
     Either: "Result.Result",
-    getRight: "Result.getSuccess",
     isEither: "Result.isResult",
     isLeft: "Result.isFailure",
     isRight: "Result.isSuccess",
@@ -192,8 +191,10 @@ export const patterns = {
   "Schema.optionalWith(Schema.transform($from, $to, $options), { default: () => $x })":
     "$from.pipe(\nSchema.decodeTo($to, SchemaTransformation.transform($options)),\n" +
     "Schema.withDecodingDefaultType(Effect.succeed($x))\n)",
-  "Schema.optionalWith($schema, { default: () => $x })":
-    "$schema.pipe(Schema.withDecodingDefaultType(Effect.succeed($x)))",
+  "Schema.optionalWith($schema, { nullable: true, default: () => $x })":
+    "Schema.NullOr($schema).pipe(\nSchema.decodeTo(Schema.toType($schema), SchemaTransformation.transform({\n" +
+    "decode: (value) => value ?? $x,\nencode: (value) => value\n})),\n" +
+    "Schema.withDecodingDefaultType(Effect.succeed($x))\n)",
   "Schema.propertySignature($schema).pipe($default)": "$schema.pipe($default)",
   "Schema.transform($from, $to, $options)":
     "$from.pipe(Schema.decodeTo($to, SchemaTransformation.transform($options)))",

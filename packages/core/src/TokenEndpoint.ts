@@ -15,8 +15,13 @@ import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
-import type { ConfigurationError } from "./AccessTokenError.js"
-import { type AccessTokenError, type CredentialsError, isTransient, TokenRequestError } from "./AccessTokenError.js"
+import {
+  type AccessTokenError,
+  type ConfigurationError,
+  type CredentialsError,
+  isTransient,
+  TokenRequestError
+} from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
 import { endpointUrl } from "./internal/baseUrl.js"

@@ -29,7 +29,10 @@ import * as retryAfter from "./retryAfter.js"
 import { queryOf } from "./sentRequest.js"
 
 export interface Endpoint {
-  readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
+  readonly client: HttpClient.HttpClient.With<
+    HttpClientError.HttpClientError | TokenRequestError,
+    Scope.Scope
+  >
   readonly url: string
   readonly request: TokenRequest
   /** In milliseconds. */
@@ -50,7 +53,9 @@ export const clientOf = (given: HttpClient.HttpClient): Effect.Effect<Endpoint["
     HttpClient.transform(
       HttpClient.withTracerPropagation(HttpClient.withScope(given), false),
       (response, request) =>
-        withoutRedirects(queryOf(request).length > 0 ? Effect.withTracerEnabled(response, false) : response).pipe(
+        withoutRedirects(
+          queryOf(request).length > 0 ? Effect.withTracerEnabled(response, false) : response
+        ).pipe(
           Effect.locally(Headers.currentRedactedNames, everyName),
           Effect.catchAll(filteredResponse),
           // A client that follows redirects has sent the credentials elsewhere, and responds with another request.
@@ -71,11 +76,18 @@ const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean 
   status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect
 
 /** `node:http` and undici send no `User-Agent`, and some firewalls refuse requests without one. */
-const complete = (request: HttpClientRequest.HttpClientRequest, url: string): HttpClientRequest.HttpClientRequest => {
+const complete = (
+  request: HttpClientRequest.HttpClientRequest,
+  url: string
+): HttpClientRequest.HttpClientRequest => {
   const [, query = ""] = /^[^?#]*\?([^#]*)/.exec(request.url) ?? []
   return HttpClientRequest.setUrl(request, url).pipe(
     HttpClientRequest.appendUrlParams(new URLSearchParams(query)),
-    HttpClientRequest.setHeaders({ "user-agent": "store-api", ...request.headers, accept: "application/json" })
+    HttpClientRequest.setHeaders({
+      "user-agent": "store-api",
+      ...request.headers,
+      accept: "application/json"
+    })
   )
 }
 
@@ -95,7 +107,10 @@ export const exchange = (
     const refused = refusal({ ...attempt, request }, response, text)
     if (refused !== undefined) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, end.wall))
-      return yield* withRetryAt(refused, Option.map(wait, (wait) => DateTime.unsafeMake(end.wall + wait)))
+      return yield* withRetryAt(
+        refused,
+        Option.map(wait, (wait) => DateTime.unsafeMake(end.wall + wait))
+      )
     }
     if (text === undefined) return yield* failedRequest("TooLarge")
     const decoded = yield* TokenResponse.decode(text)
@@ -135,7 +150,11 @@ const textOf = (
 }
 
 /** The token of a response. Both times are those of the wall clock. */
-const tokenOf = (response: TokenResponse.TokenResponse, sentAt: number, expiresAt: number): AccessToken =>
+const tokenOf = (
+  response: TokenResponse.TokenResponse,
+  sentAt: number,
+  expiresAt: number
+): AccessToken =>
   new AccessToken({
     value: response.access_token,
     scope: Option.getOrElse(response.scope, () => ""),

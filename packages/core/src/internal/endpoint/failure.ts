@@ -6,7 +6,11 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
-import { TokenRefusedError, TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
+import {
+  TokenRefusedError,
+  TokenRequestError,
+  UntrustedOriginError
+} from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
 import { deepestCause, deepestPlace } from "./limits.js"
 import * as sanitise from "./sanitise.js"
@@ -50,14 +54,20 @@ const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test
 const isOfApi = (code: string, challenge = ""): boolean =>
   /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.registeredCodes.has(code)
 
-const reasonOf = (status: number, code: string, challenge: string | undefined): TokenRefusedError["reason"] => {
+const reasonOf = (
+  status: number,
+  code: string,
+  challenge: string | undefined
+): TokenRefusedError["reason"] => {
   if (status === 429) return "RateLimited"
   if (status === 408 || status >= 500) return "Unavailable"
   if (isInvalidClient(code)) return "InvalidClient"
   if (status === 401) return isOfApi(code, challenge) ? "Other" : "InvalidClient"
   // The status of a success says nothing, so the code decides.
   if (status < 300 && /^(server_error|temporarily_unavailable)$/.test(code)) return "Unavailable"
-  return status === 400 || (status < 300 && sanitise.registeredCodes.has(code)) ? "InvalidRequest" : "Other"
+  return status === 400 || (status < 300 && sanitise.registeredCodes.has(code))
+    ? "InvalidRequest"
+    : "Other"
 }
 
 export interface Attempt {
@@ -74,7 +84,10 @@ export interface Attempt {
  */
 export const refusal = (
   { credentials, replacing, request }: Attempt,
-  { headers, request: received, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "request" | "status">,
+  { headers, request: received, status }: Pick<
+    HttpClientResponse.HttpClientResponse,
+    "headers" | "request" | "status"
+  >,
   body: string | undefined
 ): TokenRefusedError | undefined => {
   const json = Option.getOrUndefined(sentRequest.parseJson(body ?? ""))
@@ -92,13 +105,16 @@ export const refusal = (
     httpStatus: status,
     code: sanitise.code(code, known),
     description: sanitise.description(textAt(places, texts), known),
-    changedByFormDecoding: reason === "InvalidClient" && sentRequest.isChangedByFormDecoding(request, credentials)
+    changedByFormDecoding: reason === "InvalidClient" &&
+      sentRequest.isChangedByFormDecoding(request, credentials)
   })
 }
 
 /** A request without a usable response. */
-export const failedRequest = (reason: TokenRequestError["reason"], code?: string): TokenRequestError =>
-  new TokenRequestError({ reason, attempts: 1, code })
+export const failedRequest = (
+  reason: TokenRequestError["reason"],
+  code?: string
+): TokenRequestError => new TokenRequestError({ reason, attempts: 1, code })
 
 /**
  * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the
@@ -139,6 +155,9 @@ interface Fault {
 
 /** An error and its causes. `fetch` puts the error of the system into the cause of its own error. */
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
-  Predicate.isReadonlyRecord(error) && depth < deepestCause ? [error, ...chain(error["cause"], depth + 1)] : []
+  Predicate.isReadonlyRecord(error) && depth < deepestCause
+    ? [error, ...chain(error["cause"], depth + 1)]
+    : []
 
-const isSystemCode = (code: unknown): code is string => typeof code === "string" && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)
+const isSystemCode = (code: unknown): code is string =>
+  typeof code === "string" && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)

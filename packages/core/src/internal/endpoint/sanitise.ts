@@ -14,7 +14,10 @@ export interface Known {
  * Other characters could start a line of a log (CWE-117), control a terminal, or hide text.
  */
 export const description = (text: string, { clientId, secrets }: Known): string | undefined => {
-  const line = withoutId(text, clientId).slice(0, longestDescription).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, " ")
+  const line = withoutId(text, clientId).slice(0, longestDescription).replace(
+    /[\p{C}\p{Zl}\p{Zp}]/gu,
+    " "
+  )
   return line.trim() === "" || containsAny(text, secrets) ? undefined : line
 }
 
@@ -69,7 +72,8 @@ const withoutEscapes = (text: string, depth = deepestEscape): string => {
 }
 
 /** Keeps a `%` that encodes nothing. A `+` becomes a space. */
-export const formDecode = (text: string): string => new URLSearchParams(`=${text.replaceAll("&", "%26")}`).get("") ?? ""
+export const formDecode = (text: string): string =>
+  new URLSearchParams(`=${text.replaceAll("&", "%26")}`).get("") ?? ""
 
 /** Whole groups of three bytes, whose base64 does not depend on the bytes around them. */
 const base64 = (secret: string): ReadonlyArray<string> => {

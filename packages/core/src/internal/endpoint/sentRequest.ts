@@ -21,7 +21,10 @@ const publicName = /^client_?id$|type$/i
  * The values of headers and parameters with at least 8 characters. Without the client id, and without constants of the
  * protocol, because servers name them in errors: "the grant type client_credentials is not allowed".
  */
-export const secretsIn = (request: HttpClientRequest.HttpClientRequest, clientId: string): ReadonlyArray<string> => {
+export const secretsIn = (
+  request: HttpClientRequest.HttpClientRequest,
+  clientId: string
+): ReadonlyArray<string> => {
   const headers = Object.entries(request.headers)
     .filter(([name]) => !descriptive.test(name))
     .flatMap(([, value]) => partsOf(value))
@@ -39,7 +42,9 @@ export const isChangedByFormDecoding = (
   { clientId, clientSecret }: ClientCredentials
 ): boolean => {
   const body = `${textOf(request.body)}&`
-  const unencoded = [clientId, Redacted.value(clientSecret)].filter((value) => body.includes(`=${value}&`))
+  const unencoded = [clientId, Redacted.value(clientSecret)].filter((value) =>
+    body.includes(`=${value}&`)
+  )
   return /[%+]/.test(basicOf(request.headers["authorization"] ?? "") + unencoded.join())
 }
 
@@ -61,7 +66,8 @@ export const queryOf = (request: HttpClientRequest.HttpClientRequest): ReadonlyA
 
 /** None for a text that is not JSON. The visitor sees each field, with those inside of it first. */
 export const parseJson = Option.liftThrowable(
-  (text: string, visit?: (name: string, value: unknown) => unknown): unknown => JSON.parse(text, visit)
+  (text: string, visit?: (name: string, value: unknown) => unknown): unknown =>
+    JSON.parse(text, visit)
 )
 
 /** The fields of a body: of a form, or of JSON at any depth. */

@@ -128,8 +128,8 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * as well. If no other token can be acquired, the request fails with the error of that acquisition, as the next request
  * would.
  *
- * If the repeat gets a 401 for a token that was acquired before the first 401 arrived, the request is repeated once
- * more: processes that share tokens may have two, and both may have been revoked.
+ * If the repeat gets a 401 for a token that was acquired more than a second before the first 401 arrived, the request
+ * is repeated once more: processes that share tokens may have two, and both may have been revoked.
  *
  * You receive the first 401, with its body unread, if
  * - the body of the request cannot be sent again, because it is a stream or raw,

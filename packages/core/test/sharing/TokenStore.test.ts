@@ -122,8 +122,8 @@ const unreachable = Effect.fail(new TokenStore.TokenStoreError({ operation: "get
 const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, problem: string]> = [
   ["entries end early", puts((entry, life) => [entry, life / 2]), "keeps an entry for its", "instead of \"one\""],
   ["entries end late", puts((entry, life) => [entry, life * 600]), "removes an entry at the end", "even 3 seconds"],
-  ["what remains is in seconds", remains((millis) => millis / 1000), "returns the whole lifetime", "wrong by"],
-  ["what remains stays the same", remains(() => 60_000), "returns less of the lifetime", "wrong by"],
+  ["what remains is in seconds", remains((millis) => millis / 1000), "returns what remains", "wrong by"],
+  ["what remains stays the same", remains(() => 60_000), "returns what remains", "wrong by"],
   [
     "a read extends an entry",
     ({ get, put }) => ({

@@ -1,6 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
@@ -14,7 +15,8 @@ type Run<A> = () => Effect.Effect<A, TokenStoreError>
 /**
  * Limits the duration of each operation of a store, even of one that cannot be interrupted. An operation that throws or
  * interrupts itself fails with a `TokenStoreError`. Counts every failure, and logs one warning per outage. An outage is
- * over when an acquisition succeeds, and no operation has failed during it: `noteRecovery` runs one.
+ * over when an acquisition succeeds, and no operation has failed during it: `noteRecovery` looks at both ends of the
+ * scope of one.
  */
 export const make = (
   store: Store,
@@ -35,18 +37,14 @@ export const make = (
     const reliably = <A>(operation: Operation, run: Run<A>) =>
       Effect.tapError(limit(store, operation, run, timeout), noteFailure)
 
-    const noteRecovery = <A, E, R>(
-      acquisition: Effect.Effect<A, E, R>
-    ): Effect.Effect<A, E, R> =>
-      Effect.gen(function*() {
-        const before = yield* Ref.get(state)
-        const result = yield* acquisition
-        const isOver = (now: typeof works) => now.isOut && now === before
-        if (yield* Ref.modify(state, (now) => isOver(now) ? [true, works] : [false, now])) {
-          yield* Effect.logInfo("The token store works again")
-        }
-        return result
-      })
+    const noteRecovery = Effect.acquireRelease(Ref.get(state), (before, exit) =>
+      Effect.whenEffect(
+        Effect.logInfo("The token store works again"),
+        Ref.modify(state, (now) => {
+          const isOver = Exit.isSuccess(exit) && now.isOut && now === before
+          return isOver ? [true, works] : [false, now]
+        })
+      ))
 
     return { store: withEach(store, reliably), noteRecovery }
   })

@@ -17,6 +17,12 @@ import { sameValue } from "../repeatedToken.js"
 import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
 import type { TrustedOrigins } from "./trustedOrigins.js"
 
+/**
+ * Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because it is never too
+ * late: a busy machine may stop between the readings of its two clocks.
+ */
+const clockTolerance = 1000
+
 /** The errors of adding the token. */
 export type Failure = AccessTokenError | UntrustedOriginError
 
@@ -51,12 +57,6 @@ interface Options {
 }
 
 /**
- * Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because it is never too
- * late: a busy machine may stop between the readings of its two clocks.
- */
-const clockTolerance = 1000
-
-/**
  * Returns a function that sends a request. After a 401, it invalidates the token and repeats the request with the token
  * that the provider then returns. Fails with the error of the provider if it has none.
  *
@@ -85,8 +85,11 @@ export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, opti
       })
     }
     // Attaches the token after the `mapRequest` of the given client, and again for each of its retries.
-    const attached = HttpClient.mapRequestEffect(client, (request) => Effect.flatMap(trusted.resolve(request), attach))
-    return Effect.matchEffect(attached.execute(request), {
+    const clientWithToken = HttpClient.mapRequestEffect(
+      client,
+      (request) => Effect.flatMap(trusted.resolve(request), attach)
+    )
+    return Effect.matchEffect(clientWithToken.execute(request), {
       onSuccess: (response) => {
         const result = Exit.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
         return Effect.succeed({ sent, response, result })
@@ -155,10 +158,10 @@ const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Arr
  */
 const makeHeaderValue = (format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`) => {
   const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
-  const formatted = Option.liftThrowable(format)
+  const tryFormat = Option.liftThrowable(format)
   const create = (accessToken: string) => {
     if (!isSendable(accessToken)) return unsendable("access_token")
-    const text = Option.getOrUndefined(formatted(accessToken))
+    const text = Option.getOrUndefined(tryFormat(accessToken))
     return isSendable(text) ? Exit.succeed(text) : unsendable("client.header.format")
   }
   return (token: AccessToken) => {

@@ -26,7 +26,7 @@ import * as measures from "./measure.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 import * as tokenState from "./tokenState.js"
 
-type Acquired = Effect.Effect<AccessToken, AccessTokenError>
+type TokenEffect = Effect.Effect<AccessToken, AccessTokenError>
 
 const timeoutError = new TokenRequestError({ reason: "Timeout", attempts: 0 })
 
@@ -63,14 +63,14 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
         if (landed === undefined) return
         // Updates the metrics first, so that callers see them updated. Completes the callers even if that throws.
         yield* Effect.ensuring(
-          Effect.sync(() => measure.landed(landed)),
+          Effect.sync(() => measure.recordEnd(landed)),
           Deferred.done(inFlight.done, landed.exit)
         )
         yield* report(landed)
       })
 
     /** Waits for a result, and lands it. */
-    const landResult = (inFlight: tokenState.InFlight, result: Acquired) =>
+    const landResult = (inFlight: tokenState.InFlight, result: TokenEffect) =>
       Effect.flatMap(Effect.exit(Effect.interruptible(result)), (exit) => land(inFlight, exit))
 
     /** Starts an acquisition in the background. */
@@ -95,19 +95,19 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
 
     /** Waits until the acquisition has ended, or for the time that the state allows. Returns the result, if any. */
     const waitFor = ({ atMost, inFlight }: tokenState.Wait) => {
-      const ended = Effect.exit(Deferred.await(inFlight.done))
+      const result = Effect.exit(Deferred.await(inFlight.done))
       return atMost === Infinity
-        ? ended
-        : Effect.withClock(waitAtMost(atMost, Effect.succeed(undefined))(ended), clock)
+        ? result
+        : Effect.withClock(waitAtMost(atMost, Effect.succeed(undefined))(result), clock)
     }
 
     /**
      * Does what the state says to an event of a caller. A caller that has waited asks the state again. A change of the
      * state and the start of its acquisition both happen, or neither.
      */
-    const drive = (event: CallerEvent, afterWait: (waited: tokenState.Waited) => CallerEvent): Acquired =>
+    const drive = (event: CallerEvent, afterWait: (waited: tokenState.Waited) => CallerEvent): TokenEffect =>
       Effect.uninterruptibleMask((restore) => {
-        const perform = (action: tokenState.Action): Acquired => {
+        const perform = (action: tokenState.Action): TokenEffect => {
           switch (action._tag) {
             case "Answer":
               return action.exit
@@ -122,7 +122,7 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
           }
         }
         return Effect.flatMap(change(event), (action) => {
-          if (action._tag === "Wait") measure.joined()
+          if (action._tag === "Wait") measure.countJoin()
           return perform(action)
         })
       })
@@ -142,7 +142,7 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
       refresh: drive(tokenState.refresh, tokenState.refreshAgain),
       invalidate: (token: AccessToken) =>
         Effect.uninterruptible(Effect.map(change(tokenState.reject(token)), (outcome) => {
-          if (outcome !== "NotCached") measure.rejected(outcome)
+          if (outcome !== "NotCached") measure.countRejection(outcome)
         })),
       status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
     }

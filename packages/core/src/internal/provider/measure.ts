@@ -47,7 +47,7 @@ export const make = (now: () => Instant) =>
 
     return {
       clearExpiry,
-      landed: ({ failure, held, inFlight }: Landed) => {
+      recordEnd: ({ failure, held, inFlight }: Landed) => {
         count(metrics.acquisitions, "outcome", failure?.error ?? "Success")
         metrics.acquisitionDuration.unsafeUpdate((now().monotonic - inFlight.startedAt.monotonic) / 1000, labels)
         if (failure !== undefined) count(metrics.cooldowns, "cause", "Failure")
@@ -59,8 +59,8 @@ export const make = (now: () => Instant) =>
         showExpiry()
       },
       /** A caller joins an acquisition that another caller started. */
-      joined: () => metrics.callersJoined.unsafeUpdate(1, labels),
-      rejected: (outcome: "Dropped" | "Kept") => {
+      countJoin: () => metrics.callersJoined.unsafeUpdate(1, labels),
+      countRejection: (outcome: "Dropped" | "Kept") => {
         count(metrics.rejections, "outcome", outcome)
         if (outcome === "Dropped") clearExpiry()
       }

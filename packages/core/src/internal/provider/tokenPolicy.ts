@@ -27,6 +27,10 @@ export const shortestRenewalInterval = 1000
  */
 export const oldestRenewal = 30_000
 
+/** What each rejection that takes effect costs, and how much a rejection budget holds. */
+export const rejectionCost = 60_000
+export const fullBudget = 5 * rejectionCost
+
 /** Without a minimum, failing callers could loop requests. */
 const cooldownRange = { least: 100, most: backoff.maxRetryAfter }
 

@@ -495,7 +495,7 @@ export const withRetryAt: {
 } = /* @__PURE__ */ dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
   const isLasting = error._tag === "CredentialsError" || lasting.includes(reasonOf(error))
   const allowed = isLasting ? undefined : Option.getOrUndefined(retryAt)
-  if (allowed === error.retryAt) return error
+  if (allowed?.epochMillis === error.retryAt?.epochMillis) return error
   // The class of the error makes the copy, so it is of the same class.
   return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError
 })

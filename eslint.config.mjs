@@ -95,7 +95,10 @@ export default defineConfig(
     }
   },
   // The code of other packages has longer lines.
-  { files: ["packages/cli/**/*.ts"], rules: { "@effect/dprint": formatting(100) } },
+  {
+    files: ["packages/cli/**/*.ts", "packages/core/src/internal/endpoint/*.ts"],
+    rules: { "@effect/dprint": formatting(100) }
+  },
   {
     files: ["packages/{platform-node,redis,sql}/**/*.ts"],
     rules: { "@effect/dprint": formatting(95) }

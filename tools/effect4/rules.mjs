@@ -46,7 +46,6 @@ const renamed = {
   },
   Either: {
     Either: "Result.Result",
-    getRight: "Result.getSuccess",
     isEither: "Result.isResult",
     isLeft: "Result.isFailure",
     isRight: "Result.isSuccess",
@@ -81,7 +80,7 @@ const renamed = {
   ParseResult: { ParseIssue: "SchemaIssue.Issue" },
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
-    ...{ DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
+    DateTimeUtc: "DateTimeUtcFromString",
     ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
     ...{
       decode: "decodeEffect",
@@ -192,8 +191,10 @@ export const patterns = {
   "Schema.optionalWith(Schema.transform($from, $to, $options), { default: () => $x })":
     "$from.pipe(\nSchema.decodeTo($to, SchemaTransformation.transform($options)),\n" +
     "Schema.withDecodingDefaultType(Effect.succeed($x))\n)",
-  "Schema.optionalWith($schema, { default: () => $x })":
-    "$schema.pipe(Schema.withDecodingDefaultType(Effect.succeed($x)))",
+  "Schema.optionalWith($schema, { nullable: true, default: () => $x })":
+    "Schema.NullOr($schema).pipe(\nSchema.decodeTo(Schema.toType($schema), SchemaTransformation.transform({\n" +
+    "decode: (value) => value ?? $x,\nencode: (value) => value\n})),\n" +
+    "Schema.withDecodingDefaultType(Effect.succeed($x))\n)",
   "Schema.propertySignature($schema).pipe($default)": "$schema.pipe($default)",
   "Schema.transform($from, $to, $options)":
     "$from.pipe(Schema.decodeTo($to, SchemaTransformation.transform($options)))",
@@ -283,7 +284,7 @@ export const forbidden = {
   "Config.all": "Effect 4 names only the first missing variable. Use internal/configOf",
   "Duration.subtract": "Effect 4 returns a negative duration instead of zero",
   "Effect.contextWith": "Effect 4 expects an effect",
-  "Effect.disconnect": "Effect 4 does not have it. Use internal/bounded",
+  "Effect.disconnect": "Effect 4 does not have it. Use internal/waitAtMost",
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",
   "HttpClientRequest.prependUrl": "Effect 4 puts a slash before a query. Use HttpClientRequest.setUrl",
   "Schema.Date": "Effect 4 does not decode it from a string"

@@ -10,7 +10,7 @@ const sharing = ["sharedToken", "lease", "brokenStore", "sealing", "repeatedToke
 /** The files of a package with the same tests, by names with a space between them. */
 const parts = {
   core: {
-    "AccessTokenError internal/advice internal/described": "AccessTokenError",
+    "AccessTokenError internal/advice internal/withMessage": "AccessTokenError",
     "AccessTokenMetrics": "provider/metrics",
     "AccessToken": "AccessToken",
     "ClientCredentials internal/credentials": "endpoint/ClientCredentials endpoint/TokenRequest",
@@ -37,8 +37,8 @@ const parts = {
     "internal/client/trustedOrigins": "client/AuthorizedHttpClient StoreAuth",
     "internal/endpoint/exchange": "endpoint/retries endpoint/TokenRequest telemetry",
     "internal/endpoint/failure internal/endpoint/retryAfter": "endpoint/failures",
-    "internal/endpoint/sanitise internal/endpoint/sentRequest internal/endpoint/parseJson": "endpoint/failures",
-    "internal/provider/acquisitions": "provider/inFlight provider/timeLimits provider/caching telemetry",
+    "internal/endpoint/sanitise internal/endpoint/sentRequest": "endpoint/failures",
+    "internal/provider/driver": `${provider} telemetry`,
     "internal/provider/heldToken": `${provider} sharing/repeatedToken`,
     "internal/provider/instant": "provider/clocks",
     "internal/provider/measure": "provider/metrics provider/caching",

@@ -9,12 +9,11 @@
  * @since 1.0.0
  */
 import * as DateTime from "effect/DateTime"
-import * as Equal from "effect/Equal"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as advice from "./internal/advice.js"
-import { described } from "./internal/described.js"
+import { withMessage } from "./internal/withMessage.js"
 
 /** The earliest time for another attempt: that of the endpoint's `Retry-After`, or the end of the cooldown. */
 const RetryAt = /* @__PURE__ */ Schema.optional(Schema.DateTimeUtc)
@@ -58,7 +57,7 @@ export interface OptionNames {
  * @category errors
  */
 export class TokenExpiredError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")("TokenExpiredError", {
       /** Why, as listed above. */
       reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
@@ -75,11 +74,11 @@ export class TokenExpiredError
   describe(): string {
     const expired = DateTime.formatIso(this.expiredAt)
     const sentences = {
-      Elapsed: `The access token expired at ${expired}: get a new one from AccessTokenProvider.`,
+      Elapsed: `The access token expired at ${expired}: get a new one from AccessTokenProvider`,
       ClockMovedBack: "The system clock moved back since the access token was acquired: " +
-        "get a new one from AccessTokenProvider.",
+        "get a new one from AccessTokenProvider",
       DeadOnArrival: `The token endpoint returned a token that had already expired at ${expired}: ` +
-        "check the system clock and the expires_in of the response."
+        "check the system clock and the expires_in of the response"
     }
     return sentences[this.reason] + advice.retryAfter(this.retryAt)
   }
@@ -106,7 +105,7 @@ export class TokenExpiredError
  * @category errors
  */
 export class CredentialsError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")("CredentialsError", {
       /** The credential. */
       field: Schema.Literal("clientId", "clientSecret"),
@@ -154,7 +153,7 @@ export class CredentialsError
  * @category errors
  */
 export class TokenRequestError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")("TokenRequestError", {
       /** Why, as listed above. */
       reason: Schema.Literal("Transport", "Timeout", "Certificate", "Proxy", "Redirect", "TooLarge", "Closed"),
@@ -169,21 +168,7 @@ export class TokenRequestError
 {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    const attempts = this.attempts === 1 ? "1 attempt" : `${this.attempts} attempts`
-    const details = this.code === undefined ? attempts : `${attempts}, ${this.code}`
-    const happened = {
-      Transport: `Cannot reach the token endpoint (${details})`,
-      Timeout: `The token endpoint did not respond in time (${details})`,
-      Certificate: `The TLS certificate of the token endpoint is not trusted (${details})`,
-      Proxy: `The proxy refused the connection to the token endpoint (407, ${details})`,
-      Redirect: "The token endpoint redirected the request, which is not followed",
-      TooLarge: "The response of the token endpoint is too large for a token",
-      Closed: this.code === undefined
-        ? "The layer of the access token is closed"
-        : `The layer of the HTTP client is closed (${details})`
-    }
-    const remedy = advice.ofFailedRequest(names)[this.reason]
-    return `${happened[this.reason]}: ${remedy}.${advice.retryAfter(this.retryAt)}`
+    return advice.ofFailedRequest(this, names)[this.reason] + advice.retryAfter(this.retryAt)
   }
 }
 
@@ -217,7 +202,7 @@ export class TokenRequestError
  * @category errors
  */
 export class TokenRefusedError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")("TokenRefusedError", {
       /** Why, as listed above. */
       reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
@@ -247,7 +232,7 @@ export class TokenRefusedError
       .join(", ")
       .replace(/\.?\s*$/, "")
     return `The token endpoint refused the request (${details}): ` +
-      `${advice.ofRefusal(this, names)[this.reason]}.${advice.retryAfter(this.retryAt)}`
+      advice.ofRefusal(this, names) + advice.retryAfter(this.retryAt)
   }
 }
 
@@ -270,7 +255,7 @@ export class TokenRefusedError
  * @category errors
  */
 export class TokenResponseError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")("TokenResponseError", {
       /** The path of each unusable field (`""` for the whole body) and what was expected. Never a value. */
       problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
@@ -283,7 +268,7 @@ export class TokenResponseError
   describe(names: OptionNames = {}): string {
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
     return `The token endpoint returned no usable token (${problems.join("; ")}): ` +
-      `check ${advice.nameOf("authUrl", names)}.${advice.retryAfter(this.retryAt)}`
+      `check ${advice.nameOf("authUrl", names)}${advice.retryAfter(this.retryAt)}`
   }
 }
 
@@ -307,7 +292,7 @@ export class TokenResponseError
  * @category errors
  */
 export class ConfigurationError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")("ConfigurationError", {
       /**
        * The path of the option in the options of `NodeStoreAuth`, such as `authUrl` or `shared.lease`, the name of a
@@ -349,7 +334,7 @@ export class ConfigurationError
  * @category errors
  */
 export class UntrustedOriginError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")("UntrustedOriginError", {
       /** The origin of the request, or a description if it has none ("an invalid URL"). */
       origin: Schema.String,
@@ -510,7 +495,7 @@ export const withRetryAt: {
 } = /* @__PURE__ */ dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
   const isLasting = error._tag === "CredentialsError" || lasting.includes(reasonOf(error))
   const allowed = isLasting ? undefined : Option.getOrUndefined(retryAt)
-  if (Equal.equals(allowed, error.retryAt)) return error
+  if (allowed?.epochMillis === error.retryAt?.epochMillis) return error
   // The class of the error makes the copy, so it is of the same class.
   return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError
 })

@@ -9,7 +9,6 @@ import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import type * as DateTime from "effect/DateTime"
-import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -19,14 +18,8 @@ import type * as Scope from "effect/Scope"
 import type { AccessToken } from "./AccessToken.js"
 import { ensureValid } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, TokenExpiredError } from "./AccessTokenError.js"
-import { bounded } from "./internal/bounded.js"
-import * as instant from "./internal/instant.js"
 import { expiredReason } from "./internal/lifetime.js"
-import * as acquisitions from "./internal/provider/acquisitions.js"
-import { expiredError, isValid, stateOf } from "./internal/provider/heldToken.js"
-import * as measures from "./internal/provider/measure.js"
-import * as tokenPolicy from "./internal/provider/tokenPolicy.js"
-import * as tokenState from "./internal/provider/tokenState.js"
+import * as driver from "./internal/provider/driver.js"
 import { sameValue } from "./internal/repeatedToken.js"
 import { TokenSource } from "./TokenSource.js"
 
@@ -188,116 +181,7 @@ export interface Options {
 export const make = (
   options: Options = {}
 ): Effect.Effect<Service, ConfigurationError, TokenSource | Scope.Scope> =>
-  Effect.gen(function*() {
-    const source = yield* TokenSource
-    const policy = yield* tokenPolicy.make(options)
-    const clock = yield* Clock.clockWith(Effect.succeed)
-    const now = instant.reader(clock)
-    const state = yield* Ref.make(tokenState.initial)
-    const change: acquisitions.Change = (event) => Ref.modify(state, (current) => event(current, now()))
-    const measure = yield* measures.make(now)
-    const { abandon, close, launch } = yield* acquisitions.make({ source, policy, change, measure })
-
-    // Waiting callers get `Closed`. If an acquisition is landing now, its own fiber completes them.
-    yield* Effect.addFinalizer(() =>
-      Effect.gen(function*() {
-        const inFlight = yield* change(tokenState.close)
-        if (inFlight !== undefined) yield* Deferred.fail(inFlight.done, tokenState.closedError)
-        yield* close
-        yield* Effect.sync(measure.clearExpiry)
-      })
-    )
-
-    /** Hot path. Reads the state once, compares both clocks, and returns an `Exit` from when the token arrived. */
-    const getFreshOr = (otherwise: Effect.Effect<AccessToken, AccessTokenError>) =>
-      Effect.flatMap(Ref.get(state), ({ held }) => {
-        if (held === undefined) return otherwise
-        const wall = clock.unsafeCurrentTimeMillis()
-        return wall >= held.fresh.from && wall < held.fresh.until &&
-            clock.unsafeCurrentTimeNanos() < held.fresh.untilNanos
-          ? held.exit
-          : otherwise
-      })
-
-    /** Waits until the acquisition has ended, or for the time that the state allows. Returns the result, if any. */
-    const waitFor = ({ atMost, inFlight }: tokenState.Wait): Effect.Effect<tokenState.Waited["exit"]> => {
-      const ended = Effect.exit(Deferred.await(inFlight.done))
-      return atMost === undefined
-        ? ended
-        : Effect.withClock(bounded(atMost, Effect.succeed(undefined))(ended), clock)
-    }
-
-    /**
-     * Does what the state says to an event of a caller. A caller that has waited asks the state again. A change of the
-     * state and the start of its acquisition both happen, or neither.
-     */
-    const drive = (
-      event: CallerEvent,
-      afterWait: (waited: tokenState.Waited) => CallerEvent
-    ): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.uninterruptibleMask((restore) => {
-        const serveOrWait = (
-          action: tokenState.Serve | tokenState.Wait
-        ): Effect.Effect<AccessToken, AccessTokenError> => {
-          if (action._tag === "Serve") return action.held.exit
-          const { inFlight } = action
-          return restore(Effect.flatMap(waitFor(action), (exit) => drive(afterWait({ inFlight, exit }), afterWait)))
-        }
-        return Effect.flatMap(change(event), (action) => {
-          switch (action._tag) {
-            case "Serve":
-              return action.held.exit
-            case "Fail":
-              return Effect.failCause(action.cause)
-            case "Wait":
-              measure.joined()
-              return serveOrWait(action)
-            case "Start":
-              return Effect.zipRight(launch(action.inFlight), serveOrWait(action.then))
-            case "Abandon":
-              return Effect.zipRight(abandon(action.then.inFlight), serveOrWait(action.then))
-          }
-        })
-      })
-
-    return AccessTokenProvider.of({
-      get: getFreshOr(drive(tokenState.get, tokenState.getAgain)),
-      current: Effect.flatMap(Ref.get(state), (current) => currentToken(current, now())),
-      refresh: drive(tokenState.refresh, tokenState.refreshAgain),
-      invalidate: (token) =>
-        Effect.uninterruptible(Effect.map(change(tokenState.reject(token)), (outcome) => {
-          if (outcome !== "NotCached") measure.rejected(outcome)
-        })),
-      status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
-    })
-  })
-
-/** An event of a caller. */
-type CallerEvent = typeof tokenState.get
-
-const currentToken = (
-  state: tokenState.State,
-  now: instant.Instant
-): Effect.Effect<Option.Option<AccessToken>, TokenExpiredError> => {
-  const { held } = state
-  if (held === undefined) return Effect.succeedNone
-  return isValid(held, now)
-    ? Effect.succeedSome(held.token)
-    : Effect.fail(
-      expiredError(held, now, { reason: "Elapsed", retryAt: tokenState.currentCooldown(state, now)?.until })
-    )
-}
-
-const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus => {
-  const { held, inFlight, isClosed } = state
-  const cooldown = tokenState.currentCooldown(state, now)
-  return {
-    state: isClosed ? "Closed" : held === undefined ? "Empty" : stateOf(held, now),
-    expiresAt: Option.fromNullable(held?.token.expiresAt),
-    acquiring: inFlight !== undefined,
-    cooldown: Option.map(Option.fromNullable(cooldown), ({ error, until }) => ({ until, error: error._tag }))
-  }
-}
+  Effect.flatMap(TokenSource, (source) => driver.make(source, options))
 
 /**
  * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer`

@@ -167,15 +167,13 @@ export const withAccessToken: {
     yield* checkKinds("client", options, { header: "object", retryUnauthorized: "boolean", trustedOrigins: "list" })
     const header = yield* headerName(options)
     const trusted = yield* trustedOrigins.make(options)
-    const provider = yield* AccessTokenProvider
-    const send = attempt.sending(client, {
+    const execute = attempt.makeExecute(client, {
       header,
-      headerValue: attempt.headerValue(options.header?.format),
-      token: provider.get,
+      format: options.header?.format,
+      provider: yield* AccessTokenProvider,
+      retryUnauthorized: Effect.map(RetryUnauthorized, (own) => own ?? options.retryUnauthorized ?? true),
       trusted
     })
-    const retryUnauthorized = Effect.map(RetryUnauthorized, (own) => own ?? options.retryUnauthorized ?? true)
-    const execute = attempt.recovering(send, provider, retryUnauthorized)
     const protect = header === "authorization" ? identity : yield* protectCustomHeader(header)
     return HttpClient.makeWith<E | attempt.Failure, R, E | attempt.Failure, R>(
       Effect.flatMap((request) => protect(execute(request))),

@@ -4,24 +4,24 @@
  *
  * @since 1.0.0
  */
-import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
+import * as Scope from "effect/Scope"
+import { isExpired } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
-import { bounded } from "./internal/bounded.js"
 import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
+import { waitAtMost } from "./internal/waitAtMost.js"
 import * as TokenSource from "./TokenSource.js"
 import { type Lease, type Service as Store, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
@@ -107,13 +107,27 @@ const maxStoreTimeout = 30_000
 /** In milliseconds. */
 const leaseRange = { least: 100, most: 60 * 60_000 }
 
+/** A lease is extended when this part of its duration has passed. */
+const extendedAfter = 1 / 3
+
 /**
  * Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random.
  * They grow slowly, because a caller here may wait one pause longer than a caller in the other process.
  */
 const firstPause = 50
-const growth = 1.25
+const pauseGrowth = 1.25
 const longestPause = 500
+
+/** The options in whole milliseconds, within their limits. */
+const limitsOf = (
+  { lease = "5 seconds", leeway = "30 seconds", maxWait = "45 seconds", storeTimeout = "1 second" }: Options
+) =>
+  Effect.all({
+    leaseMillis: durationOf("shared.lease", lease, leaseRange),
+    leeway: durationOf("provider.leeway", leeway),
+    maxWait: durationOf("shared.maxWait", maxWait),
+    storeTimeout: durationOf("shared.storeTimeout", storeTimeout, { most: maxStoreTimeout })
+  })
 
 /**
  * Wraps the `TokenSource` in the context. Only processes whose sources have the same purpose share a token: the URL of
@@ -182,28 +196,14 @@ export const make = (
           const acquire = Effect.suspend(() => source.acquire({ reason, replacing })).pipe(
             Effect.zipWith(instant.now, (token, at): storedToken.Timed => ({ token, at }))
           )
-          const acquired = yield* returnInTime(
-            acquire,
-            storeTimeout,
-            (acquire) => noteRecovery(findOrAcquire({ token, acquire, lease, leaseMillis, maxWait }))
+          const sharing = { token, acquire, lease, leaseMillis, maxWait }
+          return yield* closeInTime(Effect.zipRight(noteRecovery, findOrAcquire(sharing)), storeTimeout).pipe(
+            Effect.flatMap(storedToken.toCurrentTime),
+            // It may have expired while its caller waited for the store, for example if the machine slept.
+            Effect.repeat({ while: isExpired, times: 1 })
           )
-          const now = yield* instant.now
-          const current = storedToken.timedFor(now, acquired)
-          // A token with little left may have expired while its caller waited for the store.
-          return now.wall < current.expiresAt.epochMillis ? current : yield* source.acquire({ reason, replacing })
         })
     }
-  })
-
-/** The options in whole milliseconds, within their limits. */
-const limitsOf = (
-  { lease = "5 seconds", leeway = "30 seconds", maxWait = "45 seconds", storeTimeout = "1 second" }: Options
-) =>
-  Effect.all({
-    leaseMillis: durationOf("shared.lease", lease, leaseRange),
-    leeway: durationOf("provider.leeway", leeway),
-    maxWait: durationOf("shared.maxWait", maxWait),
-    storeTimeout: durationOf("shared.storeTimeout", storeTimeout, { most: maxStoreTimeout })
   })
 
 /**
@@ -238,25 +238,20 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
   Effect.gen(function*() {
     const purpose = yield* readPurpose
     const maxLife = yield* checkPurpose(purpose)
-    const sealing = yield* Effect.catchAllCause(
-      seals.make(purpose),
-      () => asUnshared(Effect.logWarning("Web Crypto could not derive a key; this access token is not shared"))
+    return yield* Effect.map(seals.make(purpose), (sealing) => ({ maxLife, sealing })).pipe(
+      Effect.catchAllCause(() => warnUnshared("Web Crypto could not derive a key"))
     )
-    return sealing === undefined ? undefined : { maxLife, sealing }
   }).pipe(
     Effect.catchTag("ConfigurationError", ({ message }) =>
-      Effect.logWarning("The purpose of the token source is wrong; this access token is not shared").pipe(
-        Effect.annotateLogs("reason", message),
-        asUnshared
-      )),
-    bounded(
-      purposeTimeout,
-      asUnshared(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
-    ),
+      Effect.annotateLogs(warnUnshared("The purpose of the token source is wrong"), "reason", message)),
+    waitAtMost(purposeTimeout, warnUnshared("The client credentials were not read in time")),
     Effect.catchAllCause(() =>
       Effect.succeed(undefined)
     )
   )
+
+const warnUnshared = (cause: string) =>
+  Effect.as(Effect.logWarning(`${cause}; this access token is not shared`), undefined)
 
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
@@ -268,28 +263,18 @@ const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
     return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
   })
 
-const asUnshared = Effect.as(undefined)
-
 /**
- * Passes the wrapped source to an acquisition, which runs in its own fiber. Once a token has arrived, the caller waits
- * at most one time limit for the store. The acquisition goes on: it stores the token and releases the lease.
+ * Runs an acquisition in a scope, whose finalizers store its token and release its lease. When it has ended, its caller
+ * waits for them at most for one time limit of the store. They go on without it.
  */
-const returnInTime = <A, E>(
-  acquire: Effect.Effect<A, E>,
-  storeTimeout: number,
-  run: (acquire: Effect.Effect<A, E>) => Effect.Effect<A, E>
-): Effect.Effect<A, E> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function*() {
-      const result = yield* Deferred.make<A, E>()
-      // This fiber is a child of the one below, and ends with it.
-      const returnLater = (acquired: A) => Effect.fork(Effect.delay(Deferred.succeed(result, acquired), storeTimeout))
-      const acquisition = run(Effect.tap(acquire, returnLater)).pipe(Effect.intoDeferred(result))
-      const running = yield* Effect.forkDaemon(Effect.interruptible(acquisition))
-      return yield* restore(Deferred.await(result)).pipe(
-        Effect.onInterrupt(() => Fiber.interrupt(running))
+const closeInTime = <A, E>(acquisition: Effect.Effect<A, E, Scope.Scope>, limit: number): Effect.Effect<A, E> =>
+  Effect.acquireUseRelease(
+    Scope.make(),
+    (scope) => Scope.extend(acquisition, scope),
+    (scope, exit) =>
+      Effect.uninterruptible(Scope.close(scope, exit)).pipe(
+        waitAtMost(limit, Effect.void)
       )
-    })
   )
 
 /** What an acquisition uses. Durations are in milliseconds. */
@@ -306,7 +291,7 @@ interface Sharing {
  * Returns the token in the store, or acquires one with the lease. While another process has the lease, waits and looks
  * again. If the store fails, acquires a token without it. If no token can be acquired, a short one is better than none.
  */
-const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, AccessTokenError> =>
+const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, AccessTokenError, Scope.Scope> =>
   Effect.gen(function*() {
     const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
     let pause = firstPause
@@ -314,7 +299,7 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, Acces
       const found = (yield* find(sharing)) ?? (yield* acquireWithLease(sharing))
       if (found !== undefined) return found
       yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
-      pause = Math.min(growth * pause, longestPause)
+      pause = Math.min(pauseGrowth * pause, longestPause)
     }
     // The process with the lease may be stuck, so this one acquires without the lease.
     return (yield* find(sharing)) ?? (yield* acquireAndStore(sharing, Effect.succeed(true)))
@@ -336,25 +321,20 @@ const find = ({ token }: Sharing) =>
  * if another process has the lease.
  */
 const acquireWithLease = (sharing: Sharing) =>
-  Effect.acquireUseRelease(
-    Effect.zip(instant.now, sharing.lease),
-    ([since, lease]) =>
-      Effect.gen(function*() {
-        if (Option.isNone(lease)) return undefined
-        return (yield* find(sharing)) ?? (yield* acquireAndExtend(sharing, lease.value, since))
-      }),
-    ([, lease]) => Option.isNone(lease) ? Effect.void : Effect.ignore(lease.value.release)
-  )
-
-/** Acquires a token while it extends the lease, and stores it if the lease is not lost. */
-const acquireAndExtend = (sharing: Sharing, lease: Lease, since: instant.Instant) =>
   Effect.gen(function*() {
-    const { leaseMillis } = sharing
-    const heldSince = yield* Ref.make<instant.Instant | undefined>(since)
-    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis, heldSince)))
-    return yield* acquireAndStore(sharing, isHeld(lease, leaseMillis, heldSince))
-  }).pipe(Effect.scoped)
+    const lease = yield* Effect.acquireRelease(
+      sharing.lease,
+      Option.match({ onNone: () => Effect.void, onSome: ({ release }) => Effect.ignore(release) })
+    )
+    if (Option.isNone(lease)) return undefined
+    const found = yield* find(sharing)
+    if (found !== undefined) return found
+    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease.value, sharing.leaseMillis)))
+    // A process that was frozen may have lost the lease to another one.
+    return yield* acquireAndStore(sharing, lease.value.extend)
+  })
 
+/** Stores the token when the scope closes, if it still may. */
 const acquireAndStore = (
   { acquire, token }: Sharing,
   mayStore: Effect.Effect<boolean, TokenStoreError>
@@ -362,43 +342,17 @@ const acquireAndStore = (
   Effect.gen(function*() {
     const startedAt = yield* instant.now
     const acquired = yield* acquire
-    yield* token.store(acquired, startedAt, mayStore)
+    yield* Effect.addFinalizer(() => token.store(acquired, startedAt, mayStore))
     return acquired
   })
 
-/** Extends a lease until this effect is interrupted or the lease is lost. Sets since when it is held. */
-const keepExtending = (
-  lease: Lease,
-  millis: number,
-  heldSince: Ref.Ref<instant.Instant | undefined>
-): Effect.Effect<void> =>
-  Effect.gen(function*() {
-    const before = yield* instant.now
-    const isExtended = yield* lease.extend
-    yield* Ref.set(heldSince, isExtended ? before : undefined)
-    return isExtended
-  }).pipe(
-    Effect.delay(Math.ceil(millis / 3)),
+/** Extends a lease until this effect is interrupted or the lease is lost. */
+const keepExtending = (lease: Lease, millis: number) =>
+  lease.extend.pipe(
+    Effect.delay(Math.ceil(extendedAfter * millis)),
     Effect.orElseSucceed(() => true),
-    Effect.repeat({ while: (isExtended) => isExtended }),
-    Effect.asVoid
+    Effect.repeat({ while: (isHeld) => isHeld })
   )
-
-/**
- * Whether a lease is still held. A process that was frozen may have lost it to another one. Asks the store only if the
- * duration has passed since the last extension.
- */
-const isHeld = (
-  lease: Lease,
-  millis: number,
-  heldSince: Ref.Ref<instant.Instant | undefined>
-): Effect.Effect<boolean, TokenStoreError> =>
-  Effect.gen(function*() {
-    const since = yield* Ref.get(heldSince)
-    if (since === undefined) return false
-    const isInDoubt = instant.elapsed(since, yield* instant.now) >= millis
-    return isInDoubt ? yield* lease.extend : true
-  })
 
 const jittered = (millis: number): Effect.Effect<number> =>
   Effect.map(Random.next, (chance) => millis * (0.75 + 0.25 * chance))

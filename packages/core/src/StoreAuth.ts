@@ -19,7 +19,7 @@ import * as ClientCredentials from "./ClientCredentials.js"
 import { endpointUrl } from "./internal/baseUrl.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
-import { problemOf } from "./internal/credentials.js"
+import { checkBy } from "./internal/credentials.js"
 import { checkKinds, composed, unusable } from "./internal/options.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
@@ -200,7 +200,7 @@ export const make = (
 export const layer = (
   options: Options
 ): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
-  whenUsable(options, () => compose(options, endpoint(options)))
+  compose(options, () => endpoint(options))
 
 /**
  * `layer` with one token for all processes, which they share through the `TokenStore` in the context. Only processes
@@ -226,14 +226,10 @@ export const layer = (
 export const layerShared = (
   options: Options & Sharing
 ): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient | TokenStore> =>
-  whenUsable(options, () =>
-    compose(
-      options,
-      Layer.provide(
-        SharedTokenSource.layer({ ...options.shared, leeway: options.provider?.leeway }),
-        endpoint(options)
-      )
-    ))
+  compose(options, () => {
+    const shared = { ...options.shared, leeway: options.provider?.leeway }
+    return Layer.provide(SharedTokenSource.layer(shared), endpoint(options))
+  })
 
 /**
  * `layer` with the `TokenSource` in the context instead of the token endpoint. Fails with `ConfigurationError` if an
@@ -260,7 +256,7 @@ export const layerShared = (
 export const layerFromSource = (
   options: SourceOptions
 ): Layer.Layer<Services, ConfigurationError, TokenSource.TokenSource | HttpClient.HttpClient> =>
-  whenUsable(options, () => compose(options, Layer.empty))
+  compose(options, () => Layer.empty)
 
 /**
  * Reads the options from the variables `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
@@ -338,11 +334,11 @@ export const layerSharedConfig = (
   HttpClient.HttpClient | TokenStore
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & Sharing>(options), layerShared))
 
-/** Checks the options that this module takes apart. Each other module checks its own. */
-const whenUsable = <A, E, R>(
+/** Provides the authorized client and the provider over a source. */
+const compose = <A, E, R>(
   options: SourceOptions & Partial<Options & Sharing>,
-  layer: () => Layer.Layer<A, E, R>
-): Layer.Layer<A, E | ConfigurationError, R> =>
+  source: () => Layer.Layer<A, E, R>
+) =>
   Layer.unwrapEffect(Effect.gen(function*() {
     yield* checkKinds(composed, options, {
       client: "object",
@@ -350,21 +346,14 @@ const whenUsable = <A, E, R>(
       shared: "object",
       transformClient: "function"
     })
-    return layer()
+    const { allowInsecure, apiUrl, provider, transformClient } = options
+    const client = { ...options.client, apiUrl, allowInsecure }
+    const origins = Effect.map(trustedOrigins.make(client), ({ origins }) => origins)
+    return AuthorizedHttpClient.layer(client).pipe(
+      Layer.provide(transformedClient(transformClient, origins)),
+      Layer.provideMerge(Layer.provide(AccessTokenProvider.layer(provider), source()))
+    )
   }))
-
-/** Provides the authorized client and the provider, given the layer of a source. */
-const compose = <A, E, R>(
-  { allowInsecure, apiUrl, client, provider, transformClient }: SourceOptions,
-  source: Layer.Layer<A, E, R>
-) => {
-  const options = { ...client, apiUrl, allowInsecure }
-  const origins = Effect.map(trustedOrigins.make(options), ({ origins }) => origins)
-  return AuthorizedHttpClient.layer(options).pipe(
-    Layer.provide(transformedClient(transformClient, origins)),
-    Layer.provideMerge(Layer.provide(AccessTokenProvider.layer(provider), source))
-  )
-}
 
 /** Called once for the endpoint and once for the APIs: the token must not go to `authUrl`, nor the secret to an API. */
 const transformedClient = (
@@ -399,8 +388,7 @@ const credentialsOf = (options: Options) =>
       if (!hasSecret) return options.credentials
       return yield* unusable("credentials", "must not be given together with clientId or clientSecret")
     }
-    const problem = problemOf(options)
-    if (problem !== undefined) return yield* unusable(problem.field, problem.reason)
+    yield* Effect.mapError(checkBy([], options), ({ field, reason }) => unusable(field, reason))
     const credentials = ClientCredentials.make(options)
     const { checkCredentials = () => Effect.void } = options.endpoint?.request ?? specification
     yield* Effect.flatMap(credentials, checkCredentials)

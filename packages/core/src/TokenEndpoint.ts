@@ -5,7 +5,6 @@
  * @since 1.0.0
  */
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
@@ -16,15 +15,22 @@ import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
-import type { ConfigurationError } from "./AccessTokenError.js"
-import { type AccessTokenError, type CredentialsError, isTransient, TokenRequestError } from "./AccessTokenError.js"
+import {
+  type AccessTokenError,
+  type ConfigurationError,
+  type CredentialsError,
+  isTransient,
+  TokenRequestError
+} from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
 import { endpointUrl } from "./internal/baseUrl.js"
-import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
-import { monotonicMillis } from "./internal/monotonicMillis.js"
+import { failedRequest } from "./internal/endpoint/failure.js"
+import * as limits from "./internal/endpoint/limits.js"
+import * as instant from "./internal/instant.js"
 import { checkKinds, positiveDurationOf, unusable } from "./internal/options.js"
+import { waitAtMost } from "./internal/waitAtMost.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -75,16 +81,6 @@ export interface Options {
   readonly maxResponseBytes?: number | undefined
 }
 
-/** The maximum of `maxLifetime`, in milliseconds. */
-const year = 365 * 24 * 60 * 60_000
-
-/** The attempts after the first, and the delays before them in milliseconds: doubling, times 75 % to 100 %. */
-const maxRetries = 5
-const retryDelays = { base: 200, max: 1000 }
-
-/** The time limit for reading the credentials again, after the endpoint refused the first ones. In milliseconds. */
-const longestRead = 10_000
-
 /**
  * Creates the source. `acquire` sends a token request (the specification, "Endpoints") and caches nothing. It retries
  * transport errors, timeouts, 408, 5xx, and 429 with a `Retry-After`: at most 5 times within the deadline, after 200 ms
@@ -117,17 +113,23 @@ export const make = (
     const url = yield* endpointUrl(options)
     const { request = TokenRequest.specification } = options
     const isComplete = Predicate.isReadonlyRecord(request) && typeof request.request === "function" &&
-      (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
+      (typeof request.identity === "string" || Redacted.isRedacted(request.identity))
     const problem = isComplete ? request.problem : "must come from TokenRequest"
     if (problem !== undefined) return yield* unusable("endpoint.request", problem)
-    const { attemptTimeout = "10 seconds", credentials, deadline = "30 seconds" } = options
-    const { maxLifetime = request.maxLifetime ?? "24 hours", maxResponseBytes = 64 * 1024 } = options
+    const {
+      attemptTimeout = limits.defaultAttemptTimeout,
+      credentials,
+      deadline = limits.defaultDeadline,
+      maxLifetime = request.maxLifetime ?? limits.defaultMaxLifetime,
+      maxResponseBytes = limits.defaultMaxResponseBytes
+    } = options
     if (!Effect.isEffect(credentials)) return yield* unusable("credentials", "must be an Effect")
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
       return yield* unusable("endpoint.maxResponseBytes", "must be a whole number from 1")
     }
-    const maxLife = yield* positiveDurationOf("endpoint.maxLifetime", maxLifetime, { most: year })
-    const total = yield* positiveDurationOf("endpoint.deadline", deadline)
+    const lifeRange = { most: limits.longestLifeMillis }
+    const maxLife = yield* positiveDurationOf("endpoint.maxLifetime", maxLifetime, lifeRange)
+    const deadlineMillis = yield* positiveDurationOf("endpoint.deadline", deadline)
     const endpoint = {
       client: yield* clientOf(yield* HttpClient.HttpClient),
       url,
@@ -141,7 +143,7 @@ export const make = (
         acquisition(
           (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
           credentials,
-          total
+          deadlineMillis
         ),
       Effect.map(credentials, ({ clientId, clientSecret }) => ({
         name: [url, clientId, request.identity],
@@ -182,40 +184,42 @@ export const layer = (
 const acquisition = (
   send: (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>,
   credentials: Options["credentials"],
-  deadline: number
+  deadlineMillis: number
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
-    const end = (yield* monotonicMillis) + deadline
+    const end = (yield* instant.now).monotonic + deadlineMillis
     const attempts = yield* Ref.make(0)
 
     /** Retries while attempts are left and the delay before the next one fits the deadline. */
-    const retried = (credentials: ClientCredentials): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.zipRight(Ref.update(attempts, (count) => count + 1), send(credentials)).pipe(
-        Effect.catchIf(isWorthRetrying, (error) =>
+    const sendWithRetries = (credentials: ClientCredentials): Effect.Effect<AccessToken, AccessTokenError> =>
+      Effect.gen(function*() {
+        const made = yield* Ref.updateAndGet(attempts, (count) => count + 1)
+        return yield* Effect.catchIf(send(credentials), isWorthRetrying, (error) =>
           Effect.gen(function*() {
-            const made = yield* Ref.get(attempts)
-            const wait = yield* retryDelay(made, error)
-            if (made > maxRetries || (yield* monotonicMillis) + wait >= end) return yield* error
-            return yield* Effect.delay(retried(credentials), wait)
+            const now = yield* instant.now
+            const pause = backoff.pause(limits.retryDelayMillis, made, yield* Random.next)
+            const delay = Math.max(pause, backoff.untilRetry(error, now.wall))
+            if (made > limits.maxRetries || now.monotonic + delay >= end) return yield* error
+            return yield* Effect.delay(sendWithRetries(credentials), delay)
           }))
-      )
+      })
 
     /** Tries changed credentials. If they are unreadable or unchanged, fails with the refusal. */
-    const retriedWithChanged = (refused: ClientCredentials, refusal: AccessTokenError) =>
+    const sendChanged = (refused: ClientCredentials, refusal: AccessTokenError) =>
       Effect.gen(function*() {
-        const longest = Math.min((end - (yield* monotonicMillis)) / 2, longestRead)
+        const longest = Math.min((end - (yield* instant.now).monotonic) / 2, limits.rereadMillis)
         const current = yield* credentials.pipe(
-          bounded(longest, Effect.succeed(refused)),
+          waitAtMost(longest, Effect.succeed(refused)),
           Effect.catchAllCause(() => Effect.succeed(refused))
         )
-        return yield* Equal.equals(current, refused) ? Effect.fail(refusal) : retried(current)
+        return yield* Equal.equals(current, refused) ? Effect.fail(refusal) : sendWithRetries(current)
       })
 
     return yield* credentials.pipe(
       Effect.flatMap((first) =>
-        Effect.catchIf(retried(first), isOfCredentials, (refusal) => retriedWithChanged(first, refusal))
+        Effect.catchIf(sendWithRetries(first), isOfCredentials, (refusal) => sendChanged(first, refusal))
       ),
-      bounded(deadline, new TokenRequestError({ reason: "Timeout", attempts: 0 })),
+      waitAtMost(deadlineMillis, failedRequest("Timeout")),
       Effect.catchTag("TokenRequestError", (error) =>
         Effect.flatMap(Ref.get(attempts), (made) => new TokenRequestError({ ...error, attempts: made })))
     )
@@ -232,11 +236,3 @@ const isWorthRetrying = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "RateLimited"
     ? error.retryAt !== undefined
     : error._tag !== "TokenExpiredError" && isTransient(error)
-
-/** The delay before the next attempt in whole milliseconds: that of `Retry-After`, if it is longer. */
-const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
-  Effect.zipWith(
-    Random.next,
-    Clock.currentTimeMillis,
-    (chance, now) => Math.max(backoff.pause(retryDelays, attempts, chance), backoff.untilRetry(error, now))
-  )

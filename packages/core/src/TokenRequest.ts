@@ -7,7 +7,6 @@
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
@@ -200,9 +199,9 @@ type Field = readonly [name: string, value: Parameter]
 
 /** The fields of the body. */
 const fieldsOf = (parameters: Parameters): ReadonlyArray<Field> => {
-  // A caller without types may pass a text.
-  const record: Parameters = isPlain(parameters) ? parameters : { "": "not a record" }
-  const fields = Object.entries(record).flatMap(([name, values]) =>
+  // A text, a `Map` or `URLSearchParams` of a caller without types would be sent as nothing.
+  const isRecord = Object.prototype.toString.call(parameters) === "[object Object]"
+  const fields = Object.entries(isRecord ? parameters : { "": "not a record" }).flatMap(([name, values]) =>
     [values].flat().flatMap((value): ReadonlyArray<Field> =>
       value === undefined || reveal(value) === "" ? [] : [[name, value]]
     )
@@ -210,10 +209,6 @@ const fieldsOf = (parameters: Parameters): ReadonlyArray<Field> => {
   const hasGrantType = fields.some(([name]) => name === "grant_type")
   return hasGrantType ? fields : [["grant_type", "client_credentials"], ...fields]
 }
-
-/** A `Map` or `URLSearchParams` of a caller without types has no entries, and would be sent as nothing. */
-const isPlain = (parameters: Parameters): boolean =>
-  Predicate.isReadonlyRecord(parameters) && (Object.getPrototypeOf(parameters) ?? Object.prototype) === Object.prototype
 
 /** Some servers do not read `+` as a space, so a space becomes `%20`. */
 const form = (fields: ReadonlyArray<Field>): string =>
@@ -237,7 +232,7 @@ const withParameters = (
 }
 
 const problemOf = (fields: ReadonlyArray<Field>): string | undefined => {
-  if (fields.some(([name, value]) => name === "" || !Predicate.isString(reveal(value)))) {
+  if (fields.some(([name, value]) => name === "" || typeof reveal(value) !== "string")) {
     return "must have a record of texts as its parameters"
   }
   if (fields.some(([name]) => /^client_(id|secret|assertion)$/.test(name))) {

@@ -26,23 +26,19 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
 const BearerValue = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,16384}$/))
 
 /** Any printable text but the types that need a proof beside the token. Some endpoints have another name for bearer. */
-const TokenType = Schema.Union(
-  Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-\x7e]*$/i)),
-  Schema.transform(Schema.Null, Schema.String, { decode: () => "bearer", encode: () => null })
-)
+const TokenType = Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-\x7e]*$/i))
 
 /** The default of `expires_in` in seconds: the 60 minutes of the specification. */
 const defaultLife = maxLife / 1000
 
-/** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits, and some servers send null instead of nothing. */
+/** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits. */
 const Seconds = Schema.Union(
   Schema.JsonNumber,
   Schema.String.pipe(
     Schema.pattern(/^-?\d+(\.\d+)?$/),
     Schema.compose(Schema.NumberFromString),
     Schema.finite()
-  ),
-  Schema.transform(Schema.Null, Schema.Number, { decode: () => defaultLife, encode: () => null })
+  )
 )
 
 const Digits = Schema.Union(
@@ -63,13 +59,13 @@ const Digits = Schema.Union(
 export const TokenResponse = Schema.Struct({
   /** Visible ASCII characters, at most 16 384. Required. */
   access_token: Schema.Redacted(BearerValue),
-  /** Any type but DPoP, MAC and PoP, which need more than a header. Default `bearer` (RFC 6749 §5.1). */
-  token_type: Schema.optionalWith(TokenType, { default: () => "bearer" }),
+  /** Any type but DPoP, MAC and PoP, which need more than a header. Missing or null: `bearer` (RFC 6749 §5.1). */
+  token_type: Schema.optionalWith(TokenType, { nullable: true, default: () => "bearer" }),
   /**
    * Seconds (RFC 6749 §5.1), as a number or a string of digits. Missing or null: 3600, the 60 minutes of the
    * specification.
    */
-  expires_in: Schema.optionalWith(Seconds, { default: () => defaultLife }),
+  expires_in: Schema.optionalWith(Seconds, { nullable: true, default: () => defaultLife }),
   /** The scope of the token, which may be empty. */
   scope: lenient(Schema.String),
   /** The name of the client application. */

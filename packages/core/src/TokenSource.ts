@@ -47,7 +47,7 @@ export interface Acquisition {
  * @since 1.0.0
  * @category constants
  */
-export const missing: Acquisition = { reason: "Missing", replacing: Option.none() }
+export const missing: Acquisition = { reason: "Missing", replacing: /* @__PURE__ */ Option.none() }
 
 /**
  * What the tokens of a source are for. Processes share tokens only if they agree on it, and know the secret.
@@ -137,8 +137,8 @@ export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<Toke
  */
 export const make = (
   acquire: Service["acquire"],
-  purpose?: Effect.Effect<Purpose, CredentialsError> | Service["purpose"]
-): Service => TokenSource.of({ acquire, purpose: Option.isOption(purpose) ? purpose : Option.fromNullable(purpose) })
+  purpose?: Effect.Effect<Purpose, CredentialsError>
+): Service => TokenSource.of({ acquire, purpose: Option.fromNullable(purpose) })
 
 /**
  * Provides your own source as a layer. For the purpose, see `make`.
@@ -170,5 +170,5 @@ export const make = (
  */
 export const layer = (
   acquire: Service["acquire"],
-  purpose?: Effect.Effect<Purpose, CredentialsError> | Service["purpose"]
+  purpose?: Effect.Effect<Purpose, CredentialsError>
 ): Layer.Layer<TokenSource> => Layer.succeed(TokenSource, make(acquire, purpose))

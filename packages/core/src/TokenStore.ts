@@ -12,8 +12,8 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
-import { described } from "./internal/described.js"
 import * as instant from "./internal/instant.js"
+import { withMessage } from "./internal/withMessage.js"
 
 /**
  * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,
@@ -117,7 +117,7 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
  * @category errors
  */
 export class TokenStoreError
-  extends /* @__PURE__ */ described(() =>
+  extends /* @__PURE__ */ withMessage(() =>
     Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")("TokenStoreError", {
       /** The operation. */
       operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),
@@ -146,32 +146,34 @@ export class TokenStoreError
  * @since 1.0.0
  * @category constructors
  */
-export const makeMemory: Effect.Effect<Service> = Effect.map(
-  Effect.all([Ref.make<Memory>(new Map()), Ref.make<Memory>(new Map())]),
-  ([entries, leases]) =>
-    TokenStore.of({
-      get: (key) =>
-        Effect.zipWith(Ref.get(entries), instant.now, (all, now) =>
+export const makeMemory: Effect.Effect<Service> = /* @__PURE__ */ Effect.gen(function*() {
+  const entries = yield* Ref.make<Memory>(new Map())
+  const leases = yield* Ref.make<Memory>(new Map())
+  return TokenStore.of({
+    get: (key) =>
+      Effect.zipWith(
+        Ref.get(entries),
+        instant.now,
+        (all, now) =>
           Option.map(Option.fromNullable(validAt(now, all).get(key)), (valued) => ({
             entry: valued.value,
             remaining: leftOf(valued, now)
-          }))),
-      put: (key, entry, life) =>
-        Effect.asVoid(setIf(entries, { key, value: entry, life }, constTrue)),
-      remove: (key, entry) =>
-        setIf(entries, { key, value: entry, life: 0 }, is(entry)),
-      lease: (key, duration) =>
-        Effect.suspend(() => {
-          const owner = globalThis.crypto.randomUUID()
-          const held = { key, value: owner, life: duration }
-          const lease: Lease = {
-            extend: setIf(leases, held, is(owner)),
-            release: Effect.asVoid(setIf(leases, { ...held, life: 0 }, is(owner)))
-          }
-          return Effect.whenEffect(Effect.succeed(lease), setIf(leases, held, is(undefined)))
-        })
-    })
-)
+          }))
+      ),
+    put: (key, entry, life) => Effect.asVoid(setIf(entries, { key, value: entry, life }, constTrue)),
+    remove: (key, entry) => setIf(entries, { key, value: entry, life: 0 }, is(entry)),
+    lease: (key, duration) =>
+      Effect.suspend(() => {
+        const owner = globalThis.crypto.randomUUID()
+        const held = { key, value: owner, life: duration }
+        const lease: Lease = {
+          extend: setIf(leases, held, is(owner)),
+          release: Effect.asVoid(setIf(leases, { ...held, life: 0 }, is(owner)))
+        }
+        return Effect.whenEffect(Effect.succeed(lease), setIf(leases, held, is(undefined)))
+      })
+  })
+})
 
 /**
  * Provides the store in memory as a layer.
@@ -187,7 +189,7 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
  * @since 1.0.0
  * @category layers
  */
-export const layerMemory: Layer.Layer<TokenStore> = Layer.effect(TokenStore, makeMemory)
+export const layerMemory: Layer.Layer<TokenStore> = /* @__PURE__ */ Layer.effect(TokenStore, makeMemory)
 
 type Memory = ReadonlyMap<string, Valued>
 

@@ -220,7 +220,9 @@ const worldOf = (clockOfStore: (machine: Machine) => Clock.Clock): Effect.Effect
 export const memoryWorld = worldOf(({ clock }) => clock)
 
 /** The same with a store that counts by its wall clock alone, as Redis and databases do. */
-export const serverWorld = worldOf(({ clock, wall }) => clockOf({ wall, monotonic: wall, sleep: clock.sleep }))
+export const serverWorld = worldOf(({ clock, wall }) =>
+  clockOf({ wall, monotonic: wall, sleep: (duration) => clock.sleep(duration) })
+)
 
 type Through = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 

@@ -1,8 +1,8 @@
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { bounded } from "./bounded.js"
 import * as httpErrors from "./httpErrors.js"
+import { waitAtMost } from "./waitAtMost.js"
 
 /**
  * Reads a body as text. Returns undefined if it is longer than `maxBytes`, and cancels it. Counts bytes here, because
@@ -37,7 +37,7 @@ const longestDrained = 64 * 1024
  */
 export const drain = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<void> =>
   Effect.exit(read(response, longestDrained)).pipe(
-    bounded("1 second", Effect.void),
+    waitAtMost("1 second", Effect.void),
     Effect.forkDaemon,
     Effect.asVoid
   )

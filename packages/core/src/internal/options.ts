@@ -10,42 +10,36 @@ import { ConfigurationError } from "../AccessTokenError.js"
 
 export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
 
+/** The kinds of options, as errors name them. */
 const kinds = {
-  boolean: "true or false",
-  function: "a function",
-  list: "a list",
-  object: "an object"
-}
-
-type Kinds = Readonly<Record<string, keyof typeof kinds>>
+  boolean: ["true or false", Predicate.isBoolean],
+  function: ["a function", Predicate.isFunction],
+  list: ["a list", Array.isArray],
+  // A duration is an object too, but has none of the options.
+  object: ["an object", (value: unknown) => Predicate.isReadonlyRecord(value) && !Duration.isDuration(value)]
+} as const
 
 /** The name of the options of the composed layers, which is not in front of the names of their fields. */
 export const composed = "options"
 
-/** Checks the kind of a record of options, and of those of its fields that are given. */
+/** Checks that options are a record, and the kinds of those of its fields that are given. */
 export const checkKinds = (
   name: string,
-  options: unknown,
-  fields: Kinds = {}
-): Effect.Effect<void, ConfigurationError> => {
-  if (!isOfKind("object", options)) return mustBe("object", name)
-  for (const [field, kind] of Object.entries(fields)) {
-    const value: unknown = Reflect.get(options, field)
-    if (value !== undefined && !isOfKind(kind, value)) {
-      return mustBe(kind, name === composed ? field : `${name}.${field}`)
+  options: object,
+  fields: Readonly<Record<string, keyof typeof kinds>> = {}
+): Effect.Effect<void, ConfigurationError> =>
+  Effect.gen(function*() {
+    yield* checkKind(name, options, "object")
+    for (const [field, kind] of Object.entries(fields)) {
+      const value: unknown = Reflect.get(options, field)
+      if (value !== undefined) yield* checkKind(name === composed ? field : `${name}.${field}`, value, kind)
     }
-  }
-  return Effect.void
-}
+  })
 
-const isOfKind = (kind: keyof typeof kinds, value: unknown): value is object => {
-  if (kind === "list") return Array.isArray(value)
-  // A duration is an object too, but has none of the options.
-  if (kind === "object") return Predicate.isReadonlyRecord(value) && !Duration.isDuration(value)
-  return typeof value === kind
+const checkKind = (option: string, value: unknown, kind: keyof typeof kinds) => {
+  const [name, includes] = kinds[kind]
+  return includes(value) ? Effect.void : unusable(option, `must be ${name}`)
 }
-
-const mustBe = (kind: keyof typeof kinds, option: string) => unusable(option, `must be ${kinds[kind]}`)
 
 /** The limits of a duration, in milliseconds. */
 interface Range {
@@ -66,12 +60,12 @@ export const durationOf = (
   value: Duration.DurationInput,
   { least = 0, most = Infinity }: Range = {}
 ): Effect.Effect<number, ConfigurationError> => {
-  const duration = Option.getOrUndefined(decodeDuration(value))
+  const millis = Option.match(decodeDuration(value), { onNone: () => NaN, onSome: Duration.toMillis })
   // Effect 3 turns NaN and negative values into zero.
-  if (duration === undefined || !partsOf(value).every(isNotNegative)) {
-    return unusable(option, "must be a duration from zero, such as \"30 seconds\"")
-  }
-  return Effect.succeed(Math.min(Math.max(Math.ceil(Duration.toMillis(duration)), least), most))
+  const written = Predicate.isObject(value) && !Duration.isDuration(value) ? Object.values(value) : [value]
+  return millis >= 0 && !written.some((part) => /^\s*-|NaN/.test(String(part)))
+    ? Effect.succeed(Math.min(Math.max(Math.ceil(millis), least), most))
+    : unusable(option, "must be a duration from zero, such as \"30 seconds\"")
 }
 
 /** Like `durationOf`, for a duration with which nothing works if it is zero. */
@@ -85,12 +79,3 @@ export const positiveDurationOf = (
     (millis) => millis > 0,
     () => unusable(option, "must be greater than zero")
   )
-
-/** The numbers in a duration as a caller writes it. */
-const partsOf = (value: Duration.DurationInput): ReadonlyArray<unknown> => {
-  if (Duration.isDuration(value)) return [Duration.toMillis(value)]
-  return Predicate.isObject(value) ? Object.values(value) : [value]
-}
-
-const isNotNegative = (part: unknown): boolean =>
-  Predicate.isString(part) ? !part.trim().startsWith("-") : Number(part) >= 0

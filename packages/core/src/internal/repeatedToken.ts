@@ -11,7 +11,7 @@ export const sameValue = (a: Pick<AccessToken, "value">, b: Pick<AccessToken, "v
 export const expiresLater = (a: Compared, b: Compared): boolean => a.expiresAt.epochMillis > b.expiresAt.epochMillis
 
 /** Whether an acquisition brought no progress: the same token again, or one that expires no later. */
-export const isRepeated = (last: AccessToken, token: Pick<AccessToken, "value" | "expiresAt">): boolean =>
+export const isRepeated = (last: Compared, token: Compared): boolean =>
   sameValue(last, token) || !expiresLater(token, last)
 
 /** By how much the expiry of a repeated token may differ, in milliseconds: a second, and the time of the request. */

@@ -500,7 +500,13 @@ describe("sanitise", () => {
     assert.strictEqual(sanitise.description(text, knowing("another")), text, "control")
   })
 
-  const short = { a: ["got a"], abc: ["got abc", "got YWJj"], "+/~": ["got +/~", "got %2B%2F%7E"], "a b": ["got a\nb"] }
+  const short = {
+    "a": ["got a"],
+    "abc": ["got abc", "got YWJj"],
+    "+/~": ["got +/~", "got %2B%2F%7E"],
+    "+/=": ["got +/=", "got %2B%2F%3D"],
+    "a b": ["got a\nb"]
+  }
 
   it.each(Object.entries(short))("finds a short secret, and one without letters: %s", (secret, texts) => {
     for (const text of texts) assert.isUndefined(sanitise.description(text, knowing(secret)), text)

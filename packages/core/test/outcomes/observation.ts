@@ -3,7 +3,7 @@ import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api
 import { Emulator, type RecordedRequest, type Scenario } from "@store-api/emulator"
 import type { Option } from "effect"
 import { Context, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
-import { bounded } from "../../src/internal/bounded.js"
+import { waitAtMost } from "../../src/internal/waitAtMost.js"
 import type { Client } from "../support/clients.js"
 
 /** The time limits of the client, in milliseconds. */
@@ -77,10 +77,10 @@ export const observe = <A, E>(run: Run, act: (actors: Actors) => Effect.Effect<A
     const [elapsed, exit] = yield* Effect.scoped(act(actors)).pipe(
       Effect.exit,
       Effect.asSome,
-      bounded(run.timing.deadline + 4 * margin, Effect.succeedNone),
+      waitAtMost(run.timing.deadline + 4 * margin, Effect.succeedNone),
       Effect.timed
     )
-    yield* Scope.close(scope, Exit.void).pipe(bounded("30 seconds", Effect.void))
+    yield* Scope.close(scope, Exit.void).pipe(waitAtMost("30 seconds", Effect.void))
 
     return {
       exit,

@@ -174,9 +174,9 @@ describe("tokenPolicy", () => {
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
       ([policy, failures, chance, isRefusal, retryAfter]) => {
         const options = { failures, chance, isRefusal, retryAfter, isRenewal: false }
-        const cooldowns = tokenPolicy.cooldown(policy, options)
-        const withoutRetryAfter = tokenPolicy.cooldown(policy, { ...options, retryAfter: 0 })
-        const next = tokenPolicy.cooldown(policy, { ...options, failures: failures + 1 })
+        const cooldowns = tokenPolicy.cooldownLengths(policy, options)
+        const withoutRetryAfter = tokenPolicy.cooldownLengths(policy, { ...options, retryAfter: 0 })
+        const next = tokenPolicy.cooldownLengths(policy, { ...options, failures: failures + 1 })
         const capped = Math.min(Math.max(retryAfter, 0), hour)
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
         for (const kind of ["withToken", "withoutToken"] as const) {
@@ -193,7 +193,7 @@ describe("tokenPolicy", () => {
           assert.isTrue(Number.isInteger(withoutRetryAfter[kind]), "whole milliseconds")
         }
         assert.isAtMost(cooldowns.withoutToken, cooldowns.withToken)
-        const ofRenewal = tokenPolicy.cooldown(policy, { ...options, isRenewal: true })
+        const ofRenewal = tokenPolicy.cooldownLengths(policy, { ...options, isRenewal: true })
         deepStrictEqual(ofRenewal, { withToken: cooldowns.withToken, withoutToken: capped }, "after a renewal")
       },
       { fastCheck: { numRuns: 1000 } }

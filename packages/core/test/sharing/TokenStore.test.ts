@@ -122,8 +122,8 @@ const unreachable = Effect.fail(new TokenStore.TokenStoreError({ operation: "get
 const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, problem: string]> = [
   ["entries end early", puts((entry, life) => [entry, life / 2]), "keeps an entry for its", "instead of \"one\""],
   ["entries end late", puts((entry, life) => [entry, life * 600]), "removes an entry at the end", "even 3 seconds"],
-  ["what remains is in seconds", remains((millis) => millis / 1000), "returns the whole lifetime", "wrong by"],
-  ["what remains stays the same", remains(() => 60_000), "returns less of the lifetime", "wrong by"],
+  ["what remains is in seconds", remains((millis) => millis / 1000), "returns what remains", "wrong by"],
+  ["what remains stays the same", remains(() => 60_000), "returns what remains", "wrong by"],
   [
     "a read extends an entry",
     ({ get, put }) => ({
@@ -133,7 +133,7 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
           (found) => Option.isSome(found) ? put(key, found.value.entry, "1 minute") : Effect.void
         )
     }),
-    "does not extend the lifetime",
+    "returns what remains",
     "wrong by"
   ],
   [
@@ -199,7 +199,7 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
     "a lease instead of none"
   ],
   ["leases are granted twice", leasesThat("are taken by several"), "grants a lease to only one of many", "50 of 50"],
-  ["leases end early", leasesThat("end early"), "keeps an extended lease longer", "returned false instead of true"],
+  ["leases end early", leasesThat("end early"), "keeps an extended lease longer", "a lease instead of none"],
   ["leases end late", leases((key, life) => [key, life * 600]), "ends a lease after its", "even 3 seconds later"],
   ["extend changes nothing", leasesThat("ignore extend"), "keeps an extended lease longer", "instead of none"],
   ["extend revives a lease", leasesThat("revive"), "does not extend a lease that has ended", "even 3 seconds later"],

@@ -40,7 +40,7 @@ describe(`random events (MODEL_SEED=${seed})`, () => {
       wrong: (_: unknown, report: jumpingClocks.Report) => jumpingClocks.expired(report)
     },
     {
-      title: "the clock of a server jumps: no token has expired that a process had before, and no call fails",
+      title: "the server clock jumps: no token has expired that a process had before, and no call fails",
       jump: "StoreJump",
       numRuns: numRuns / 4,
       runIn: runWithServer,
@@ -96,8 +96,8 @@ describe("a wall clock that is wrong from the start", () => {
 describe("a jump during an acquisition costs no failure and no expired token", () => {
   const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToEndpoint: 1000, wayToStore: 400 }
 
-  /** In the middle of each step: three before the request, the request itself, and two after it. */
-  const moments = [400, 1200, 2000, 2900, 3900, 4800, 5600]
+  /** In the middle of each step: three before the request, the request itself, and three after it. */
+  const moments = [400, 1200, 2000, 2900, 3900, 4800, 5600, 6400]
   const jumps = [-2 * hour, -1500, 1500, hour - 3000]
 
   const acquisitions: Readonly<Record<string, readonly [before: ReadonlyArray<Event>, call: Event]>> = {
@@ -119,6 +119,16 @@ describe("a jump during an acquisition costs no failure and no expired token", (
         }
       }
     })
+  }
+})
+
+it("a token that seems to have expired while it is stored costs one more token request in the whole fleet", async () => {
+  const fleet: jumpingClocks.Fleet = { ...threeProcesses, wayToEndpoint: 1000, wayToStore: 400 }
+  for (let moment = 4400; moment < 8000; moment += 200) {
+    const events = [get(0), get(1), wait(moment), jump(0, hour - 5000), waitUntil(0)]
+    const report = await runInMemory(fleet, events)
+    deepStrictEqual(jumpingClocks.failed(report), [], `a jump ${moment} ms after the call`)
+    assert.isAtMost(report.requests, 2, `a jump ${moment} ms after the call`)
   }
 })
 

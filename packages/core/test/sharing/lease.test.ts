@@ -160,11 +160,12 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
 })
 
 describe("SharedTokenSource, a lease", () => {
-  test("that is lost is not extended again", function*() {
+  test("that is lost is not extended again, until the token has arrived", function*() {
     const { extensions, store } = yield* extending(() => Effect.succeed(false))
     const { start } = yield* fleet({ takes: 12_000 })
     const [outcome] = yield* timed((yield* start({ lease: "3 seconds", store })).get())
-    deepStrictEqual([outcome, yield* extensions], ["token-1", 1])
+    // The second time, it asks whether it may store the token.
+    deepStrictEqual([outcome, yield* extensions], ["token-1", 2])
   })
 
   test("that is granted after storeTimeout is left to expire, and other members wait no longer than that", function*() {

@@ -15,7 +15,13 @@ import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
 import { sameValue } from "../repeatedToken.js"
 import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
-import { originOf, type TrustedOrigins } from "./trustedOrigins.js"
+import type { TrustedOrigins } from "./trustedOrigins.js"
+
+/**
+ * Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because it is never too
+ * late: a busy machine may stop between the readings of its two clocks.
+ */
+const clockTolerance = 1000
 
 /** The errors of adding the token. */
 export type Failure = AccessTokenError | UntrustedOriginError
@@ -26,6 +32,7 @@ interface Sent {
   readonly token: AccessToken
 }
 
+/** A request that was sent, and its response. */
 interface Attempt<E> {
   /** Undefined if the request already had the header. */
   readonly sent: Sent | undefined
@@ -34,66 +41,20 @@ interface Attempt<E> {
    * The response, or the error of a given client that fails because of the status, as `filterStatusOk` does. Neither
    * contains the header, unless the request already had it.
    */
-  readonly result: Effect.Effect<HttpClientResponse.HttpClientResponse, E>
+  readonly result: Exit.Exit<HttpClientResponse.HttpClientResponse, E>
 }
 
-/** Sends a request with the token, and passes on the attempt. */
-type Send<E, R> = <A>(
-  request: HttpClientRequest.HttpClientRequest,
-  next: (attempt: Attempt<E>) => Effect.Effect<A, E, R>
-) => Effect.Effect<A, E, R>
-
-/** The token is read only for a request to a trusted origin that does not have the header. */
-export const sending = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, headerValue, token, trusted }: {
+interface Options {
   readonly header: string
-  readonly headerValue: HeaderValue
-  readonly token: Effect.Effect<AccessToken, AccessTokenError>
-  readonly trusted: TrustedOrigins
-}): Send<E | Failure, R> =>
-(request, next) => {
-  // The response belongs to the request that was sent last. The given client may send several, because it may retry.
-  let sent: Sent | undefined
-  const attach = (original: HttpClientRequest.HttpClientRequest): Effect.Effect<typeof original, Failure> => {
-    const request = trusted.resolve(original)
-    if (request === undefined) {
-      return new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins })
-    }
-    if (request.headers[header] !== undefined) {
-      sent = undefined
-      return Effect.succeed(request)
-    }
-    return Effect.flatMap(token, (token) => {
-      sent = { request, token }
-      return Exit.map(headerValue(token), (value) => HttpClientRequest.setHeader(request, header, value))
-    })
+  readonly format: ((accessToken: string) => string) | undefined
+  readonly provider: {
+    readonly get: Effect.Effect<AccessToken, AccessTokenError>
+    readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
+    readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   }
-  // Attaches the token after the `mapRequest` of the given client, and again for each of its retries.
-  return Effect.matchEffect(HttpClient.mapRequestEffect(client, attach).execute(request), {
-    onSuccess: (response) => {
-      const result = Effect.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
-      return next({ sent, response, result })
-    },
-    onFailure: (error) => {
-      const result = Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
-      const response = httpErrors.statusResponse(error)
-      if (response !== undefined) return next({ sent, response, result })
-      // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
-      const cause = HttpClientError.isHttpClientError(error) ? error.cause : undefined
-      return cause instanceof UntrustedOriginError ? Effect.fail(cause) : result
-    }
-  })
+  readonly retryUnauthorized: Effect.Effect<boolean>
+  readonly trusted: TrustedOrigins
 }
-
-interface Provider {
-  readonly invalidate: (token: AccessToken) => Effect.Effect<void>
-  readonly current: Effect.Effect<Option.Option<AccessToken>, unknown>
-}
-
-/**
- * Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because it is never too late:
- * a busy machine may stop between the readings of its two clocks.
- */
-const clockTolerance = 1000
 
 /**
  * Returns a function that sends a request. After a 401, it invalidates the token and repeats the request with the token
@@ -103,33 +64,76 @@ const clockTolerance = 1000
  * may have been revoked together, as when processes that share tokens have two. The store has then lost both. So the
  * token of a further repeat would be new, and the API rejects that too.
  */
-export const recovering = <E, R>(
-  send: Send<E, R>,
-  { current, invalidate }: Provider,
-  retryUnauthorized: Effect.Effect<boolean>
-) => {
-  /** A 401 leads to a repeat only if its token was acquired before this time. */
-  const execute = (
-    request: HttpClientRequest.HttpClientRequest,
-    acquiredBefore = Infinity
-  ): Effect.Effect<HttpClientResponse.HttpClientResponse, E, R> =>
-    send(request, (attempt) => {
-      const rejected = rejectedOf(attempt)
-      return rejected === undefined ? attempt.result : Effect.gen(function*() {
-        const now = yield* Clock.currentTimeMillis
+export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) => {
+  const { header, provider, retryUnauthorized, trusted } = options
+  const headerValue = makeHeaderValue(options.format)
+
+  /** Reads the token only for a request to a trusted origin that does not have the header. */
+  const send = (
+    request: HttpClientRequest.HttpClientRequest
+  ): Effect.Effect<Attempt<E | Failure>, E | Failure, R> => {
+    // The response belongs to the request that was sent last. The given client may send several, because it may retry.
+    let sent: Sent | undefined
+    const attach = (request: HttpClientRequest.HttpClientRequest): Effect.Effect<typeof request, Failure> => {
+      if (request.headers[header] !== undefined) {
+        sent = undefined
+        return Effect.succeed(request)
+      }
+      return Effect.flatMap(provider.get, (token) => {
+        sent = { request, token }
+        return Exit.map(headerValue(token), (value) => HttpClientRequest.setHeader(request, header, value))
+      })
+    }
+    // Attaches the token after the `mapRequest` of the given client, and again for each of its retries.
+    const clientWithToken = HttpClient.mapRequestEffect(
+      client,
+      (request) => Effect.flatMap(trusted.resolve(request), attach)
+    )
+    return Effect.matchEffect(clientWithToken.execute(request), {
+      onSuccess: (response) => {
+        const result = Exit.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
+        return Effect.succeed({ sent, response, result })
+      },
+      onFailure: (error) => {
+        const result = Exit.fail(sent === undefined ? error : errorWithoutHeader(error, header))
+        const response = httpErrors.statusResponse(error)
+        if (response !== undefined) return Effect.succeed({ sent, response, result })
+        // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
+        const cause = HttpClientError.isHttpClientError(error) ? error.cause : undefined
+        return cause instanceof UntrustedOriginError ? Effect.fail(cause) : result
+      }
+    })
+  }
+
+  const recover = (request: HttpClientRequest.HttpClientRequest, first: Attempt<E | Failure>) =>
+    Effect.gen(function*() {
+      const firstRejection = (yield* Clock.currentTimeMillis) - clockTolerance
+      let attempt = first
+      // A 401 leads to a repeat only if its token was acquired before this time.
+      for (const acquiredBefore of [Infinity, firstRejection, 0]) {
+        const rejected = rejectedOf(attempt)
+        if (rejected === undefined) break
         const { token } = rejected
-        yield* invalidate(token)
+        yield* provider.invalidate(token)
         // The provider keeps a rejected token if too many tokens were rejected before.
-        const isKept = Option.exists(yield* Effect.option(current), Option.exists((cached) => sameValue(cached, token)))
+        const cached = yield* Effect.orElseSucceed(provider.current, () => Option.none<AccessToken>())
+        const isKept = Option.exists(cached, (cached) => sameValue(cached, token))
         const isNew = token.acquiredAt.epochMillis >= acquiredBefore
-        if (isNew || isKept || !isRepeatable(rejected) || !(yield* retryUnauthorized)) return yield* attempt.result
+        if (isNew || isKept || !isRepeatable(rejected) || !(yield* retryUnauthorized)) break
         // The token request may need the connection that the unread 401 occupies.
         yield* boundedBody.drain(attempt.response)
-        return yield* execute(request, acquiredBefore < Infinity ? 0 : now - clockTolerance)
-      })
+        attempt = yield* send(request)
+      }
+      return yield* attempt.result
     })
 
-  return execute
+  return (
+    request: HttpClientRequest.HttpClientRequest
+  ): Effect.Effect<HttpClientResponse.HttpClientResponse, E | Failure, R> =>
+    Effect.flatMap(
+      send(request),
+      (attempt) => attempt.response.status === 401 ? recover(request, attempt) : attempt.result
+    )
 }
 
 /** Returns what was sent, if the API rejected its token and may accept another one. */
@@ -148,23 +152,19 @@ const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request
 
 const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Array", "FormData"]
 
-type HeaderValue = (token: AccessToken) => Exit.Exit<string, TokenResponseError>
-
 /**
  * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
  * header, because a custom `TokenSource` or `format` may return any text.
  */
-export const headerValue = (
-  format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
-): HeaderValue => {
+const makeHeaderValue = (format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`) => {
   const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
-  const formatted = Option.liftThrowable(format)
+  const tryFormat = Option.liftThrowable(format)
   const create = (accessToken: string) => {
     if (!isSendable(accessToken)) return unsendable("access_token")
-    const text = Option.getOrUndefined(formatted(accessToken))
+    const text = Option.getOrUndefined(tryFormat(accessToken))
     return isSendable(text) ? Exit.succeed(text) : unsendable("client.header.format")
   }
-  return (token) => {
+  return (token: AccessToken) => {
     const value = values.get(token) ?? create(Redacted.value(token.value))
     values.set(token, value)
     return value

@@ -10,8 +10,10 @@ import { checkKinds, composed, unusable } from "../options.js"
 /** The origins that may receive the token. */
 export interface TrustedOrigins {
   readonly origins: ReadonlyArray<string>
-  /** Appends a relative URL to `apiUrl`. Returns undefined if the request would go to an untrusted origin. */
-  readonly resolve: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest | undefined
+  /** Appends a relative URL to `apiUrl`. Fails if the request would go to an untrusted origin. */
+  readonly resolve: (
+    request: HttpClientRequest.HttpClientRequest
+  ) => Effect.Effect<HttpClientRequest.HttpClientRequest, UntrustedOriginError>
 }
 
 export const make = (options: {
@@ -34,10 +36,13 @@ export const make = (options: {
     return {
       origins,
       resolve: (request) => {
+        const resolved = scheme.test(request.url) ? request : append(api.href, request)
         // A URL that starts with an origin and a slash has that origin. This avoids parsing most URLs.
-        if (request.url.startsWith(`${api.origin}/`)) return request
-        if (!scheme.test(request.url)) return append(api.href, request)
-        return absolute.test(request.url) && origins.includes(originOf(request.url)) ? request : undefined
+        if (resolved.url.startsWith(`${api.origin}/`)) return Effect.succeed(resolved)
+        const origin = originOf(resolved.url)
+        return absolute.test(resolved.url) && origins.includes(origin)
+          ? Effect.succeed(resolved)
+          : new UntrustedOriginError({ origin, trusted: origins })
       }
     }
   })

@@ -4,27 +4,35 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { AccessToken } from "../../AccessToken.js"
-import { type AccessTokenError, TokenExpiredError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import {
+  type AccessTokenError,
+  TokenExpiredError,
+  type TokenRequestError,
+  withRetryAt
+} from "../../AccessTokenError.js"
 import type { TokenRequest } from "../../TokenRequest.js"
 import * as TokenResponse from "../../TokenResponse.js"
-import { bounded } from "../bounded.js"
 import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
+import * as instant from "../instant.js"
 import * as lifetime from "../lifetime.js"
 import * as manualRedirect from "../manualRedirect.js"
-import { monotonicMillis } from "../monotonicMillis.js"
-import { type Attempt, fromHttpClientError, refusal } from "./failure.js"
+import { waitAtMost } from "../waitAtMost.js"
+import { type Attempt, failedRequest, fromHttpClientError, refusal } from "./failure.js"
+import { refusalBodyMillis } from "./limits.js"
 import * as retryAfter from "./retryAfter.js"
 import { queryOf } from "./sentRequest.js"
 
 export interface Endpoint {
-  readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
+  readonly client: HttpClient.HttpClient.With<
+    HttpClientError.HttpClientError | TokenRequestError,
+    Scope.Scope
+  >
   readonly url: string
   readonly request: TokenRequest
   /** In milliseconds. */
@@ -45,13 +53,15 @@ export const clientOf = (given: HttpClient.HttpClient): Effect.Effect<Endpoint["
     HttpClient.transform(
       HttpClient.withTracerPropagation(HttpClient.withScope(given), false),
       (response, request) =>
-        withoutRedirects(queryOf(request).length > 0 ? Effect.withTracerEnabled(response, false) : response).pipe(
+        withoutRedirects(
+          queryOf(request).length > 0 ? Effect.withTracerEnabled(response, false) : response
+        ).pipe(
           Effect.locally(Headers.currentRedactedNames, everyName),
           Effect.catchAll(filteredResponse),
           // A client that follows redirects has sent the credentials elsewhere, and responds with another request.
           Effect.filterOrFail(
             (response) => !isRedirect(response) && response.request.url === request.url,
-            () => failure("Redirect")
+            () => failedRequest("Redirect")
           )
         )
     ))
@@ -65,14 +75,19 @@ const filteredResponse = (error: HttpClientError.HttpClientError) => {
 const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean =>
   status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect
 
-const failure = (reason: TokenRequestError["reason"]) => new TokenRequestError({ reason, attempts: 1 })
-
 /** `node:http` and undici send no `User-Agent`, and some firewalls refuse requests without one. */
-const completed = (request: HttpClientRequest.HttpClientRequest, url: string): HttpClientRequest.HttpClientRequest => {
+const complete = (
+  request: HttpClientRequest.HttpClientRequest,
+  url: string
+): HttpClientRequest.HttpClientRequest => {
   const [, query = ""] = /^[^?#]*\?([^#]*)/.exec(request.url) ?? []
   return HttpClientRequest.setUrl(request, url).pipe(
     HttpClientRequest.appendUrlParams(new URLSearchParams(query)),
-    HttpClientRequest.setHeaders({ "user-agent": "store-api", ...request.headers, accept: "application/json" })
+    HttpClientRequest.setHeaders({
+      "user-agent": "store-api",
+      ...request.headers,
+      accept: "application/json"
+    })
   )
 }
 
@@ -82,38 +97,40 @@ export const exchange = (
   attempt: Omit<Attempt, "request">
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
-    const request = completed(yield* endpoint.request.request(attempt.credentials), endpoint.url)
-    const before = yield* Clock.currentTimeMillis
-    const start = yield* monotonicMillis
+    const request = complete(yield* endpoint.request.request(attempt.credentials), endpoint.url)
+    const start = yield* instant.now
     const response = yield* endpoint.client.execute(request)
     // It comes from a proxy, never from the endpoint (RFC 9110 §15.5.8).
-    if (response.status === 407) return yield* failure("Proxy")
+    if (response.status === 407) return yield* failedRequest("Proxy")
     const text = yield* textOf(endpoint, response)
-    const now = yield* Clock.currentTimeMillis
+    const end = yield* instant.now
     const refused = refusal({ ...attempt, request }, response, text)
     if (refused !== undefined) {
-      const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, now))
-      return yield* withRetryAt(refused, Option.map(wait, (wait) => DateTime.unsafeMake(now + wait)))
+      const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, end.wall))
+      return yield* withRetryAt(
+        refused,
+        Option.map(wait, (wait) => DateTime.unsafeMake(end.wall + wait))
+      )
     }
-    if (text === undefined) return yield* failure("TooLarge")
+    if (text === undefined) return yield* failedRequest("TooLarge")
     const decoded = yield* TokenResponse.decode(text)
-    const took = (yield* monotonicMillis) - start
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
+    const took = end.monotonic - start.monotonic
     // The earlier of two readings, because the wall clock may have been set since.
-    const sentAt = Math.min(before, Math.ceil(now - took))
+    const sentAt = Math.min(start.wall, Math.ceil(end.wall - took))
     const token = tokenOf(decoded, sentAt, sentAt + life)
-    if (sentAt + life > now) return token
+    if (sentAt + life > end.wall) return token
     // The machine slept, or its clock was set forward: another request returns a token that is valid.
-    if (took < life) return yield* failure("Timeout")
+    if (took < life) return yield* failedRequest("Timeout")
     return yield* new TokenExpiredError({
       reason: "DeadOnArrival",
       expiredAt: token.expiresAt,
-      checkedAt: DateTime.unsafeMake(now)
+      checkedAt: DateTime.unsafeMake(end.wall)
     })
   }).pipe(
     Effect.scoped,
     Effect.catchIf(HttpClientError.isHttpClientError, fromHttpClientError),
-    bounded(endpoint.attemptTimeout, failure("Timeout")),
+    waitAtMost(endpoint.attemptTimeout, failedRequest("Timeout")),
     Effect.withSpan("TokenEndpoint.request", { captureStackTrace: false })
   )
 
@@ -127,13 +144,17 @@ const textOf = (
 ): Effect.Effect<string | undefined, httpErrors.BodyError> => {
   const text = boundedBody.read(response, maxResponseBytes)
   return response.status < 400 ? text : text.pipe(
-    bounded(Math.min(1000, attemptTimeout / 2), Effect.succeed(undefined)),
+    waitAtMost(Math.min(refusalBodyMillis, attemptTimeout / 2), Effect.succeed(undefined)),
     Effect.orElseSucceed(() => undefined)
   )
 }
 
 /** The token of a response. Both times are those of the wall clock. */
-const tokenOf = (response: TokenResponse.TokenResponse, sentAt: number, expiresAt: number): AccessToken =>
+const tokenOf = (
+  response: TokenResponse.TokenResponse,
+  sentAt: number,
+  expiresAt: number
+): AccessToken =>
   new AccessToken({
     value: response.access_token,
     scope: Option.getOrElse(response.scope, () => ""),

@@ -6,23 +6,37 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
-import { TokenRefusedError, TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
+import {
+  TokenRefusedError,
+  TokenRequestError,
+  UntrustedOriginError
+} from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
-import { parseJson } from "./parseJson.js"
+import { deepestCause, deepestPlace } from "./limits.js"
 import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
 
 /** The names of a code and of a text in the errors of common endpoints. */
-const codes = "error ErrorCode errorCode code errorcode type".split(" ")
-const texts = "error_description Error errorSummary message faultstring description detail reason title".split(" ")
+const codes = ["error", "ErrorCode", "errorCode", "code", "errorcode", "type"]
+const texts = [
+  "error_description",
+  "Error",
+  "errorSummary",
+  "message",
+  "faultstring",
+  "description",
+  "detail",
+  "reason",
+  "title"
+]
 
 /** The names of the objects that contain them. In a list, the first item counts. */
-const containers = "error fault detail response errors".split(" ")
+const containers = ["error", "fault", "detail", "response", "errors"]
 
 /** The body, and the objects in it that may contain a code or a text. */
 const placesIn = (json: unknown, depth = 0): ReadonlyArray<{ readonly [key: string]: unknown }> => {
   const [object] = [json].flat()
-  return Predicate.isReadonlyRecord(object) && depth < 4
+  return Predicate.isReadonlyRecord(object) && depth < deepestPlace
     ? [object, ...containers.flatMap((key) => placesIn(object[key], depth + 1))]
     : []
 }
@@ -31,23 +45,29 @@ const placesIn = (json: unknown, depth = 0): ReadonlyArray<{ readonly [key: stri
 const textAt = (places: ReturnType<typeof placesIn>, names: ReadonlyArray<string>): string =>
   String(
     places.flatMap((place) => names.map((name) => place[name]))
-      .find((value) => Predicate.isString(value) || Predicate.isNumber(value)) ?? ""
+      .find((value) => typeof value === "string" || typeof value === "number") ?? ""
   )
 
 const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
 
 /** An API has other codes (RFC 6750 §3.1), and sends a Bearer challenge in `WWW-Authenticate`. */
 const isOfApi = (code: string, challenge = ""): boolean =>
-  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.registered.has(code)
+  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.registeredCodes.has(code)
 
-const reasonOf = (status: number, code: string, challenge: string | undefined): TokenRefusedError["reason"] => {
+const reasonOf = (
+  status: number,
+  code: string,
+  challenge: string | undefined
+): TokenRefusedError["reason"] => {
   if (status === 429) return "RateLimited"
   if (status === 408 || status >= 500) return "Unavailable"
   if (isInvalidClient(code)) return "InvalidClient"
   if (status === 401) return isOfApi(code, challenge) ? "Other" : "InvalidClient"
   // The status of a success says nothing, so the code decides.
   if (status < 300 && /^(server_error|temporarily_unavailable)$/.test(code)) return "Unavailable"
-  return status === 400 || (status < 300 && sanitise.registered.has(code)) ? "InvalidRequest" : "Other"
+  return status === 400 || (status < 300 && sanitise.registeredCodes.has(code))
+    ? "InvalidRequest"
+    : "Other"
 }
 
 export interface Attempt {
@@ -64,10 +84,13 @@ export interface Attempt {
  */
 export const refusal = (
   { credentials, replacing, request }: Attempt,
-  { headers, request: received, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "request" | "status">,
+  { headers, request: received, status }: Pick<
+    HttpClientResponse.HttpClientResponse,
+    "headers" | "request" | "status"
+  >,
   body: string | undefined
 ): TokenRefusedError | undefined => {
-  const json = Option.getOrUndefined(parseJson(body ?? ""))
+  const json = Option.getOrUndefined(sentRequest.parseJson(body ?? ""))
   const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
   if (status < 400 && (!has("error") || has("access_token"))) return undefined
   const places = placesIn(json)
@@ -82,9 +105,16 @@ export const refusal = (
     httpStatus: status,
     code: sanitise.code(code, known),
     description: sanitise.description(textAt(places, texts), known),
-    changedByFormDecoding: reason === "InvalidClient" && sentRequest.isChangedByFormDecoding(request, credentials)
+    changedByFormDecoding: reason === "InvalidClient" &&
+      sentRequest.isChangedByFormDecoding(request, credentials)
   })
 }
+
+/** A request without a usable response. */
+export const failedRequest = (
+  reason: TokenRequestError["reason"],
+  code?: string
+): TokenRequestError => new TokenRequestError({ reason, attempts: 1, code })
 
 /**
  * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the
@@ -92,29 +122,23 @@ export const refusal = (
  */
 export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
   // `boundClient` stopped a redirect to another origin.
-  if (error.cause instanceof UntrustedOriginError) return new TokenRequestError({ reason: "Redirect", attempts: 1 })
+  if (error.cause instanceof UntrustedOriginError) return failedRequest("Redirect")
   const faults = chain(error.cause)
-  const reason = reasonWithoutResponse(faults)
   // The code of undici says only that the request was aborted.
-  const code = reason === "Proxy" ? undefined : codesOf(faults)[0]
-  return new TokenRequestError({ reason, attempts: 1, code })
-}
-
-const reasonWithoutResponse = (faults: ReadonlyArray<Fault>): TokenRequestError["reason"] => {
-  if (faults.some(isRefusedByProxy)) return "Proxy"
-  const codes = codesOf(faults)
-  if (codes.some((code) => clientClosedCode.test(code))) return "Closed"
+  if (faults.some(isRefusedByProxy)) return failedRequest("Proxy")
+  const codes = faults.map(({ code }) => code).filter(isSystemCode)
+  const [code] = codes
+  if (codes.some((code) => clientClosedCode.test(code))) return failedRequest("Closed", code)
   // Only runtimes without codes need the message, which may repeat a host name.
-  const isCertificateFault = codes.length > 0
-    ? codes.some((code) => certificateCode.test(code))
-    : faults.some(({ message }) => Predicate.isString(message) && certificateWord.test(message))
-  return isCertificateFault ? "Certificate" : "Transport"
+  const isCertificateFault = code === undefined
+    ? faults.some(({ message }) => typeof message === "string" && certificateWord.test(message))
+    : codes.some((code) => certificateCode.test(code))
+  return failedRequest(isCertificateFault ? "Certificate" : "Transport", code)
 }
 
 /** Whether a proxy answered 407: by the status in an error of Node, or by the message of undici, which has none. */
 const isRefusedByProxy = ({ message, statusCode }: Fault): boolean =>
-  statusCode === 407 ||
-  (Predicate.isString(message) && /^Proxy .*\(407\)/.test(message))
+  statusCode === 407 || /^Proxy .*\(407\)/.test(String(message))
 
 /** The codes of OpenSSL. */
 const certificateCode = /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
@@ -131,9 +155,9 @@ interface Fault {
 
 /** An error and its causes. `fetch` puts the error of the system into the cause of its own error. */
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
-  Predicate.isReadonlyRecord(error) && depth < 5 ? [error, ...chain(error["cause"], depth + 1)] : []
+  Predicate.isReadonlyRecord(error) && depth < deepestCause
+    ? [error, ...chain(error["cause"], depth + 1)]
+    : []
 
-const codesOf = (faults: ReadonlyArray<Fault>): ReadonlyArray<string> =>
-  faults.map(({ code }) => code).filter(isSystemCode)
-
-const isSystemCode = (code: unknown): code is string => Predicate.isString(code) && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)
+const isSystemCode = (code: unknown): code is string =>
+  typeof code === "string" && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)

@@ -6,13 +6,10 @@ import * as Encoding from "effect/Encoding"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { ClientCredentials } from "../../ClientCredentials.js"
-import { parseJson } from "./parseJson.js"
-import { percentDecoded } from "./sanitise.js"
+import { shortestSecret } from "./limits.js"
+import { formDecode } from "./sanitise.js"
 
 type Field = readonly [name: string, value: unknown]
-
-/** A shorter value may be a common word. */
-const shortestSecret = 8
 
 /** Headers that describe the message. Our own have texts such as `application/json`. */
 const descriptive = /^(accept|content|user-agent)\b/
@@ -24,7 +21,10 @@ const publicName = /^client_?id$|type$/i
  * The values of headers and parameters with at least 8 characters. Without the client id, and without constants of the
  * protocol, because servers name them in errors: "the grant type client_credentials is not allowed".
  */
-export const secretsIn = (request: HttpClientRequest.HttpClientRequest, clientId: string): ReadonlyArray<string> => {
+export const secretsIn = (
+  request: HttpClientRequest.HttpClientRequest,
+  clientId: string
+): ReadonlyArray<string> => {
   const headers = Object.entries(request.headers)
     .filter(([name]) => !descriptive.test(name))
     .flatMap(([, value]) => partsOf(value))
@@ -32,7 +32,7 @@ export const secretsIn = (request: HttpClientRequest.HttpClientRequest, clientId
     .filter(([name]) => !publicName.test(name))
     .map(([, value]) => String(value))
   return [...headers, ...parameters].filter((value) =>
-    value.length >= shortestSecret && percentDecoded(value) !== clientId
+    value.length >= shortestSecret && ![value, formDecode(value)].includes(clientId)
   )
 }
 
@@ -42,41 +42,42 @@ export const isChangedByFormDecoding = (
   { clientId, clientSecret }: ClientCredentials
 ): boolean => {
   const body = `${textOf(request.body)}&`
-  const unencoded = [clientId, Redacted.value(clientSecret)].filter((value) => body.includes(`=${value}&`))
+  const unencoded = [clientId, Redacted.value(clientSecret)].filter((value) =>
+    body.includes(`=${value}&`)
+  )
   return /[%+]/.test(basicOf(request.headers["authorization"] ?? "") + unencoded.join())
 }
 
 /** A header, its value after the scheme, the parameters of a scheme or a cookie, and both credentials of Basic. */
 const partsOf = (header: string): ReadonlyArray<string> => {
   const afterScheme = header.replace(/^[\w-]+ +/, "")
-  const basic = basicOf(header)
-  const colon = basic.indexOf(":")
-  return [header, afterScheme, ...afterScheme.split(/[\s,;="]+/), basic.slice(0, colon), basic.slice(colon + 1)]
+  const [, id = "", password = ""] = /^(.*?):(.*)$/s.exec(basicOf(header)) ?? []
+  return [header, afterScheme, ...afterScheme.split(/[\s,;="]+/), id, password]
 }
 
 /** The id and the password of Basic, separated by a colon (RFC 7617 §2), or an empty text. */
 const basicOf = (header: string): string => {
   const [, encoded = ""] = /^basic +(\S+)$/i.exec(header) ?? []
-  return Option.getOrElse(Either.getRight(Encoding.decodeBase64String(encoded)), () => "")
+  return Either.getOrElse(Encoding.decodeBase64String(encoded), () => "")
 }
 
 export const queryOf = (request: HttpClientRequest.HttpClientRequest): ReadonlyArray<Field> =>
   Option.toArray(HttpClientRequest.toUrl(request)).flatMap(({ searchParams }) => [...searchParams])
 
+/** None for a text that is not JSON. The visitor sees each field, with those inside of it first. */
+export const parseJson = Option.liftThrowable(
+  (text: string, visit?: (name: string, value: unknown) => unknown): unknown =>
+    JSON.parse(text, visit)
+)
+
 /** The fields of a body: of a form, or of JSON at any depth. */
 const fieldsOf = (body: HttpBody.HttpBody): ReadonlyArray<Field> => {
   if (body._tag === "FormData") return [...body.formData]
   const text = textOf(body)
-  return Option.match(parseJson(text), {
-    onNone: () => [...new URLSearchParams(text)],
-    onSome: (json) => leavesOf("", json)
-  })
+  const fields: Array<Field> = [...new URLSearchParams(text)]
+  parseJson(text, (name, value) => void fields.push([name, value]))
+  return fields
 }
-
-const leavesOf = (name: string, value: unknown): ReadonlyArray<Field> =>
-  typeof value === "object" && value !== null
-    ? Object.entries(value).flatMap(([name, value]) => leavesOf(name, value))
-    : [[name, value]]
 
 /** Empty for a body that cannot be read twice. */
 const textOf = (body: HttpBody.HttpBody): string => {

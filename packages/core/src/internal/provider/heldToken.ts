@@ -35,18 +35,18 @@ export const hold = (
   }
 ): Held => {
   const repeated = last !== undefined && isValid(last, now) && repeatedToken.isRepeated(last.token, received)
+  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received) ? endOf(last) : Infinity
   const start = monotonicStart(received, startedAt, now)
-  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received) ? endOf(last) : undefined
   const end = start + repeatedToken.lifeOf(received)
-  const knownEnd = repeated && lastEnd !== undefined ? repeatedToken.endOfRepeated(lastEnd, end) : end
+  const knownEnd = repeated ? repeatedToken.endOfRepeated(lastEnd, end) : end
   const token = repeatedToken.withLife(received, Math.floor(knownEnd - start))
   const life = repeatedToken.lifeOf(token)
-  const since = { wall: token.acquiredAt.epochMillis, monotonic: start }
   // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
   // wall clock, which counts whole milliseconds, may have moved during the acquisition.
-  const isOld = since.monotonic <= startedAt.monotonic - 1
-  if (isOld && last !== undefined && lastEnd !== undefined && !repeatedToken.expiresLater(token, last.token)) {
-    since.monotonic = Math.min(start, lastEnd - life)
+  const isOld = start <= startedAt.monotonic - 1 && last !== undefined && !repeatedToken.expiresLater(token, last.token)
+  const since = {
+    wall: token.acquiredAt.epochMillis,
+    monotonic: isOld ? Math.min(start, lastEnd - life) : start
   }
   const margins = tokenPolicy.margins(
     policy,
@@ -73,9 +73,11 @@ export const hold = (
 /** When it expires by the monotonic clock. */
 const endOf = ({ life, since }: Held): number => since.monotonic + life
 
-/** The remaining lifetime by the clock that advanced further. Zero if the wall clock moved back before its start. */
-export const remaining = ({ life, since }: Held, now: Instant): number =>
-  now.wall < since.wall - lifetime.clockTolerance ? 0 : life - elapsed(since, now)
+/** Whether the wall clock moved back before its start, so that its age is unknown. */
+const isBefore = (now: Instant, { since }: Held): boolean => now.wall < since.wall - lifetime.clockTolerance
+
+/** The remaining lifetime by the clock that advanced further. */
+const remaining = (held: Held, now: Instant): number => isBefore(now, held) ? 0 : held.life - elapsed(held.since, now)
 
 export const isValid = (held: Held, now: Instant): boolean => remaining(held, now) > 0
 
@@ -87,18 +89,20 @@ export const stateOf = (held: Held, now: Instant): "Fresh" | "RefreshSoon" | "Mu
   return left < held.margins.refreshAhead ? "RefreshSoon" : "Fresh"
 }
 
-/** The longest wait for the renewal of a valid token: half of what is left of it, at most 20 seconds. */
-export const longestWait = (held: Held, now: Instant): number => Math.min(Math.floor(remaining(held, now) / 2), 20_000)
+/** The longest wait for the renewal of a valid token: half of what is left of it, or less. */
+export const longestWaitFor = (held: Held, now: Instant): number =>
+  Math.min(Math.floor(remaining(held, now) / 2), tokenPolicy.longestWait)
 
 /** The error of an expired token. `reason` counts unless the wall clock moved back. */
 export const expiredError = (
-  { token }: Held,
+  held: Held,
   now: Instant,
-  { reason, retryAt }: { readonly reason: "Elapsed" | "DeadOnArrival"; readonly retryAt?: DateTime.Utc | undefined }
+  reason: "Elapsed" | "DeadOnArrival",
+  retryAt?: DateTime.Utc
 ): TokenExpiredError =>
   new TokenExpiredError({
-    reason: lifetime.expiredReason(token, now.wall) === "ClockMovedBack" ? "ClockMovedBack" : reason,
-    expiredAt: token.expiresAt,
+    reason: isBefore(now, held) ? "ClockMovedBack" : reason,
+    expiredAt: held.token.expiresAt,
     checkedAt: DateTime.unsafeMake(now.wall),
     retryAt
   })

@@ -5,7 +5,7 @@ import * as metrics from "../../AccessTokenMetrics.js"
 import type { Instant } from "../instant.js"
 import type { Landed } from "./tokenState.js"
 
-const outcomes: ReadonlyArray<"Success" | NonNullable<Landed["failure"]>["error"]> = [
+const outcomes = [
   "Success",
   "CredentialsError",
   "TokenExpiredError",
@@ -47,13 +47,11 @@ export const make = (now: () => Instant) =>
 
     return {
       clearExpiry,
-      landed: ({ failure, held, inFlight }: Landed) => {
+      recordEnd: ({ failure, held, inFlight }: Landed) => {
         count(metrics.acquisitions, "outcome", failure?.error ?? "Success")
         metrics.acquisitionDuration.unsafeUpdate((now().monotonic - inFlight.startedAt.monotonic) / 1000, labels)
-        if (failure !== undefined) {
-          count(metrics.cooldowns, "cause", "Failure")
-          return
-        }
+        if (failure !== undefined) count(metrics.cooldowns, "cause", "Failure")
+        if (failure !== undefined || held === undefined) return
         // No cooldown in the state: the smaller margins of a repeated token delay its next renewal.
         if (held.repeated) count(metrics.cooldowns, "cause", "NoProgress")
         expiry = held.token.expiresAt.epochMillis / 1000
@@ -61,8 +59,8 @@ export const make = (now: () => Instant) =>
         showExpiry()
       },
       /** A caller joins an acquisition that another caller started. */
-      joined: () => metrics.callersJoined.unsafeUpdate(1, labels),
-      rejected: (outcome: "Dropped" | "Kept") => {
+      countJoin: () => metrics.callersJoined.unsafeUpdate(1, labels),
+      countRejection: (outcome: "Dropped" | "Kept") => {
         count(metrics.rejections, "outcome", outcome)
         if (outcome === "Dropped") clearExpiry()
       }

@@ -1,4 +1,5 @@
 import { elapsed, type Instant } from "../instant.js"
+import { fullBudget, rejectionCost } from "./tokenPolicy.js"
 
 /**
  * Limits how many rejections take effect. Each one costs a minute of the budget, which grows by a minute per minute up
@@ -17,16 +18,13 @@ export interface RejectionBudget {
   readonly at: Instant
 }
 
-const cost = 60_000
-const most = 5 * cost
-
-export const full: RejectionBudget = { left: most, at: { wall: 0, monotonic: 0 } }
+export const full: RejectionBudget = { left: fullBudget, at: { wall: 0, monotonic: 0 } }
 
 /** A rejected token was replaced: discards what grew while no token was cached. */
 export const resume = ({ left }: RejectionBudget, now: Instant): RejectionBudget => ({ left, at: now })
 
 /** Returns the budget after one more rejection, or undefined if it does not suffice. */
 export const spend = ({ at, left }: RejectionBudget, now: Instant): RejectionBudget | undefined => {
-  const available = Math.min(left + elapsed(at, now), most)
-  return available < cost ? undefined : { left: available - cost, at: now }
+  const available = Math.min(left + elapsed(at, now), fullBudget)
+  return available < rejectionCost ? undefined : { left: available - rejectionCost, at: now }
 }

@@ -1,4 +1,4 @@
-/** The options of the provider, the margins of a token and the lengths of cooldowns, in milliseconds. */
+/** How long: the limits and options of the provider, the margins of a token and the lengths of cooldowns. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ConfigurationError } from "../../AccessTokenError.js"
@@ -6,6 +6,46 @@ import * as backoff from "../backoff.js"
 import { leewayOf } from "../lifetime.js"
 import { checkKinds, durationOf } from "../options.js"
 import { longestAhead } from "../repeatedToken.js"
+
+/** The time limit of an acquisition, in case its source never ends. */
+export const longestAcquisition = "2 minutes"
+
+/** How long closing the scope waits for the finalizers of an acquisition, such as the release of a lease. */
+export const longestClosing = "10 seconds"
+
+// All other times are in milliseconds.
+
+/** The longest wait for the renewal of a valid token. */
+export const longestWait = 20_000
+
+/** The shortest time between a new token and its renewal, for tokens with a very short lifetime. */
+export const shortestRenewalInterval = 1000
+
+/**
+ * How old a renewal may be for callers without a valid token, and callers of `refresh`, to wait for it. `TokenEndpoint`
+ * needs no longer by default. A renewal that is older hangs, or the process was frozen.
+ */
+export const oldestRenewal = 30_000
+
+/** What each rejection that takes effect costs, and how much a rejection budget holds. */
+export const rejectionCost = 60_000
+export const fullBudget = 5 * rejectionCost
+
+/** Without a minimum, failing callers could loop requests. */
+const cooldownRange = { least: 100, most: backoff.maxRetryAfter }
+
+/** The longest cooldown without a valid token, so that callers soon notice the end of an outage. */
+const longestWithoutToken = 5000
+
+/** See `AccessTokenProvider.Options`. */
+export interface Options {
+  readonly refreshAhead?: Duration.DurationInput | undefined
+  readonly leeway?: Duration.DurationInput | undefined
+  readonly cooldown?: {
+    readonly base?: Duration.DurationInput | undefined
+    readonly max?: Duration.DurationInput | undefined
+  } | undefined
+}
 
 /** The options of the provider in whole milliseconds, within their limits. */
 export interface TokenPolicy {
@@ -15,18 +55,8 @@ export interface TokenPolicy {
   readonly cooldownMax: number
 }
 
-/** Without a minimum, failing callers could loop requests. */
-const cooldownRange = { least: 100, most: backoff.maxRetryAfter }
-
 /** Adds the defaults, and clamps values outside their limits. Fails for a value that is not a duration. */
-export const make = (options: {
-  readonly refreshAhead?: Duration.DurationInput | undefined
-  readonly leeway?: Duration.DurationInput | undefined
-  readonly cooldown?: {
-    readonly base?: Duration.DurationInput | undefined
-    readonly max?: Duration.DurationInput | undefined
-  } | undefined
-} = {}): Effect.Effect<TokenPolicy, ConfigurationError> =>
+export const make = (options: Options = {}): Effect.Effect<TokenPolicy, ConfigurationError> =>
   Effect.gen(function*() {
     yield* checkKinds("provider", options, { cooldown: "object" })
     const { cooldown = {}, leeway = "30 seconds", refreshAhead = "5 minutes" } = options
@@ -56,14 +86,11 @@ export const margins = (policy: TokenPolicy, life: number, chance: number): Marg
   leeway: leewayOf(life, policy.leeway)
 })
 
-/** A cooldown has two lengths: while a valid token is cached, and without one. */
-export interface Cooldown {
+/** While a valid token is cached, and without one. */
+export interface CooldownLengths {
   readonly withToken: number
   readonly withoutToken: number
 }
-
-/** The longest cooldown without a valid token, so that callers soon notice the end of an outage. */
-const longestWithoutToken = 5000
 
 /**
  * The lengths of the cooldown after a failure. Without a valid token it is at most 5 seconds, or `cooldownBase` if that
@@ -72,7 +99,7 @@ const longestWithoutToken = 5000
  * The failure of a renewal may be old, as in a process that was frozen. So it causes no cooldown without a valid token,
  * unless the endpoint sent a `Retry-After`.
  */
-export const cooldown = (
+export const cooldownLengths = (
   { cooldownBase, cooldownMax }: TokenPolicy,
   { chance, failures, isRefusal, isRenewal, retryAfter }: {
     /** The number of failures in a row, including this one. */
@@ -82,7 +109,7 @@ export const cooldown = (
     readonly retryAfter: number
     readonly chance: number
   }
-): Cooldown => {
+): CooldownLengths => {
   const pause = (max: number) => backoff.pause({ base: cooldownBase, max }, failures, chance)
   const least = Math.min(Math.max(retryAfter, 0), backoff.maxRetryAfter)
   const longest = isRefusal ? cooldownMax : Math.min(cooldownMax, Math.max(cooldownBase, longestWithoutToken))

@@ -11,11 +11,11 @@ import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
-import type * as TokenSource from "../../TokenSource.js"
+import * as TokenSource from "../../TokenSource.js"
 import { untilRetry } from "../backoff.js"
 import { elapsed, type Instant } from "../instant.js"
 import { sameValue } from "../repeatedToken.js"
-import { expiredError, type Held, hold, isValid, longestWait, stateOf } from "./heldToken.js"
+import { expiredError, type Held, hold, isValid, longestWaitFor, stateOf } from "./heldToken.js"
 import * as rejectionBudget from "./rejectionBudget.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
@@ -25,7 +25,7 @@ export interface InFlight {
   readonly acquisition: TokenSource.Acquisition
   readonly startedAt: Instant
   /** Completed after the state has changed. The source may still run, if its time limit ended the acquisition. */
-  readonly done: Deferred.Deferred<void, AccessTokenError>
+  readonly done: Deferred.Deferred<AccessToken, AccessTokenError>
 }
 
 export interface State {
@@ -44,34 +44,40 @@ export interface State {
 }
 
 /** The time after a failure in which no request is sent. */
-interface Cooldown extends tokenPolicy.Cooldown {
+interface Cooldown extends tokenPolicy.CooldownLengths {
   readonly since: Instant
   readonly error: AccessTokenError
+}
+
+export type Result = Exit.Exit<AccessToken, AccessTokenError>
+
+/** The caller gets the cached token, or a failure. */
+interface Answer {
+  readonly _tag: "Answer"
+  readonly exit: Result
 }
 
 /** The caller waits until the acquisition has ended, or for `atMost` milliseconds, and then asks again. */
 export interface Wait {
   readonly _tag: "Wait"
   readonly inFlight: InFlight
-  readonly atMost: number | undefined
+  readonly atMost: number
 }
 
-/** The caller gets the cached token. */
-export interface Serve {
-  readonly _tag: "Serve"
-  readonly held: Held
+/**
+ * Starts an acquisition, or lets a renewal that takes too long fail in the background. The caller then does what `then`
+ * says, like callers that come later.
+ */
+interface Start {
+  readonly _tag: "Start" | "Abandon"
+  readonly inFlight: InFlight
+  readonly then: Answer | Wait
 }
 
-/** What a caller does: after `Start` and `Abandon`, it acts as `then` says, like callers that come later. */
-export type Action =
-  | Serve
-  | Wait
-  | { readonly _tag: "Fail"; readonly cause: Cause.Cause<AccessTokenError> }
-  | { readonly _tag: "Start"; readonly inFlight: InFlight; readonly then: Serve | Wait }
-  /** Lets a renewal that takes too long fail in the background. The state changes when it lands. */
-  | { readonly _tag: "Abandon"; readonly then: Wait }
+export type Action = Answer | Wait | Start
 
-type Transition<Result> = readonly [Result, State]
+/** Returns what to do, and the next state. */
+export type Event<Outcome> = (state: State, now: Instant) => readonly [Outcome, State]
 
 export const initial: State = {
   held: undefined,
@@ -85,59 +91,65 @@ export const initial: State = {
 
 export const closedError = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
-/** The shortest time between a new token and its renewal, for tokens with a very short lifetime. In milliseconds. */
-const shortestRenewalInterval = 1000
-
-/**
- * How old a renewal may be, in milliseconds, for callers without a valid token, and callers of `refresh`, to wait for
- * it. `TokenEndpoint` needs no longer by default. A renewal that is older hangs, or the process was frozen.
- */
-const oldestToJoin = 30_000
-
 /** A caller wants a valid token. */
-export const get = (state: State, now: Instant): Transition<Action> => {
+export const get: Event<Action> = (state, now) => {
   const held = validToken(state, now)
-  return held === undefined ? getWithoutToken(state, now) : getWithToken(state, held, now)
+  if (held !== undefined) return getWithToken(held)(state, now)
+  const cooldown = currentCooldown(state, now)
+  return cooldown === undefined ? joinOrStart(state.failures)(state, now) : [answer(Exit.fail(cooldown.error)), state]
 }
 
-const getWithToken = (state: State, held: Held, now: Instant): Transition<Action> => {
+const getWithToken = (held: Held): Event<Action> => (state, now) => {
   const cached = stateOf(held, now)
-  if (cached === "Fresh") return [serve(held), state]
-  const then = (inFlight: InFlight) => cached === "MustWait" ? wait(inFlight, longestWait(held, now)) : serve(held)
+  const serve = answer(held.exit)
+  if (cached === "Fresh") return [serve, state]
+  const then = (inFlight: InFlight) => cached === "MustWait" ? wait(inFlight, longestWaitFor(held, now)) : serve
   if (state.inFlight !== undefined) return [then(state.inFlight), state]
-  const isTooSoon = elapsed(held.arrivedAt, now) < shortestRenewalInterval
-  if (isTooSoon || currentCooldown(state, now) !== undefined) return [serve(held), state]
-  return start(state, now, { reason: "Renewal", replacing: Option.some(held.token) }, then)
+  const isTooSoon = elapsed(held.arrivedAt, now) < tokenPolicy.shortestRenewalInterval
+  if (isTooSoon || currentCooldown(state, now) !== undefined) return [serve, state]
+  return start({ reason: "Renewal", replacing: Option.some(held.token) }, then)(state, now)
 }
 
-const getWithoutToken = (state: State, now: Instant): Transition<Action> => {
-  if (state.isClosed) return [fail(closedError), state]
-  if (state.inFlight !== undefined) return [join(state.inFlight, now), state]
-  const current = currentCooldown(state, now)
-  return current === undefined ? startAndWait(state, now) : [fail(current.error), state]
+const joinOrStart = (failures: number): Event<Action> => (state, now) => {
+  const { inFlight, isClosed } = state
+  if (isClosed) return [answer(Exit.fail(closedError)), state]
+  if (inFlight !== undefined) {
+    const left = timeToJoin(inFlight, now)
+    return [left > 0 ? wait(inFlight, left) : { _tag: "Abandon", inFlight, then: wait(inFlight) }, state]
+  }
+  return start(acquisitionFor(state, now), wait)({ ...state, failures }, now)
 }
 
 /** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
-export const refresh = (state: State, now: Instant): Transition<Action> => {
-  if (state.isClosed) return [fail(closedError), state]
-  if (state.inFlight !== undefined) return [join(state.inFlight, now), state]
-  return startAndWait({ ...state, failures: 0 }, now)
+export const refresh: Event<Action> = joinOrStart(0)
+
+/** What a caller that cannot wait for a renewal needs. With a valid token, it has called `refresh`. */
+const acquisitionFor = ({ held, rejected }: State, now: Instant): TokenSource.Acquisition => {
+  if (held !== undefined) {
+    return { reason: isValid(held, now) ? "Refresh" : "Expired", replacing: Option.some(held.token) }
+  }
+  return rejected === undefined
+    ? TokenSource.missing
+    : { reason: "Rejected", replacing: Option.some(rejected.token) }
 }
 
-const join = (inFlight: InFlight, now: Instant): Action => {
-  if (!isRenewal(inFlight)) return wait(inFlight)
-  const left = timeToJoin(inFlight, now)
-  return left > 0 ? wait(inFlight, left) : { _tag: "Abandon", then: wait(inFlight) }
-}
+const start =
+  (acquisition: TokenSource.Acquisition, then: (inFlight: InFlight) => Answer | Wait): Event<Action> =>
+  (state, startedAt) => {
+    const inFlight: InFlight = { acquisition, startedAt, done: Deferred.unsafeMake(FiberId.none) }
+    return [{ _tag: "Start", inFlight, then: then(inFlight) }, { ...state, inFlight, cooldown: undefined }]
+  }
 
 const isRenewal = ({ acquisition }: InFlight): boolean => acquisition.reason === "Renewal"
 
-const timeToJoin = ({ startedAt }: InFlight, now: Instant): number => oldestToJoin - elapsed(startedAt, now)
+/** How long a caller that needs a token, or called `refresh`, may wait for an acquisition. */
+const timeToJoin = (inFlight: InFlight, now: Instant): number =>
+  isRenewal(inFlight) ? tokenPolicy.oldestRenewal - elapsed(inFlight.startedAt, now) : Infinity
 
 /** What a caller has waited for. There is no result if the acquisition is still in flight. */
 export interface Waited {
   readonly inFlight: InFlight
-  readonly exit: Exit.Exit<void, AccessTokenError> | undefined
+  readonly exit: Result | undefined
 }
 
 /**
@@ -145,33 +157,27 @@ export interface Waited {
  * old, as in a process that was frozen. So the caller does not get it and asks again, which starts another acquisition,
  * unless the endpoint sent a `Retry-After`.
  */
-export const getAgain = ({ exit, inFlight }: Waited) => (state: State, now: Instant): Transition<Action> => {
+export const getAgain = ({ exit, inFlight }: Waited): Event<Action> => (state, now) => {
   const held = validToken(state, now)
-  if (held !== undefined) return [serve(held), state]
-  return exit !== undefined && Exit.isFailure(exit) && !isRenewal(inFlight)
-    ? [failCause(exit.cause), state]
-    : get(state, now)
+  if (held !== undefined) return [answer(held.exit), state]
+  const isFailure = exit !== undefined && Exit.isFailure(exit)
+  return isFailure && !isRenewal(inFlight) ? [answer(exit), state] : get(state, now)
 }
 
 /**
  * A caller of `refresh` has waited. It gets the failure of a renewal only while the cached token is valid. Without one
  * it needs a token, like a caller of `get`. After a renewal that took too long, it starts its own acquisition.
  */
-export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Transition<Action> => {
+export const refreshAgain = (waited: Waited): Event<Action> => (state, now) => {
   const { exit, inFlight } = waited
   if (exit === undefined) return refresh(state, now)
   if (Exit.isSuccess(exit)) return getAgain(waited)(state, now)
-  if (!isRenewal(inFlight)) return [failCause(exit.cause), state]
   if (timeToJoin(inFlight, now) <= 0) return refresh(state, now)
-  return validToken(state, now) === undefined ? getAgain(waited)(state, now) : [failCause(exit.cause), state]
+  return validToken(state, now) === undefined ? getAgain(waited)(state, now) : [answer(exit), state]
 }
 
 /** An API rejected a token. Without budget, the rejection has no effect. */
-export const reject = (token: AccessToken) =>
-(
-  state: State,
-  now: Instant
-): Transition<"Dropped" | "Kept" | "NotCached"> => {
+export const reject = (token: AccessToken): Event<"Dropped" | "Kept" | "NotCached"> => (state, now) => {
   if (state.held === undefined || !sameValue(state.held.token, token)) return ["NotCached", state]
   const rejections = rejectionBudget.spend(state.rejections, now)
   return rejections === undefined
@@ -182,91 +188,75 @@ export const reject = (token: AccessToken) =>
 /** What the source returned for an acquisition, and a random number from 0 to 1. */
 interface Ended {
   readonly inFlight: InFlight
-  readonly exit: Exit.Exit<AccessToken, AccessTokenError>
+  readonly exit: Result
   readonly chance: number
 }
 
-/** The end of an acquisition: a cached token, or a failure. */
-export type Landed = Succeeded | Failed
-
-interface Succeeded {
+/** The end of an acquisition. */
+export interface Landed {
   readonly inFlight: InFlight
   /** For the callers that wait. */
-  readonly exit: Exit.Exit<void, AccessTokenError>
-  readonly held: Held
-  readonly failure: undefined
-}
-
-interface Failed {
-  readonly inFlight: InFlight
-  /** For the callers that wait. */
-  readonly exit: Exit.Exit<void, AccessTokenError>
-  /** The cached token, if it is still valid. */
+  readonly exit: Result
+  /** The cached token, if it is valid. */
   readonly held: Held | undefined
   /** For metrics and logs. */
-  readonly failure: { readonly error: AccessTokenError["_tag"] | "Defect"; readonly reason: string }
+  readonly failure: { readonly error: AccessTokenError["_tag"] | "Defect"; readonly reason: string } | undefined
 }
-
-/** The token that a renewal was to replace, which may have expired meanwhile. Undefined for any other acquisition. */
-export const renewedToken = (inFlight: InFlight): AccessToken | undefined =>
-  isRenewal(inFlight) ? Option.getOrUndefined(inFlight.acquisition.replacing) : undefined
 
 /** An acquisition has ended. Returns nothing if it is not in flight any more. */
-export const land =
-  (policy: tokenPolicy.TokenPolicy, ended: Ended) => (state: State, now: Instant): Transition<Landed | undefined> => {
-    const { chance, exit, inFlight } = ended
-    if (state.inFlight !== inFlight) return [undefined, state]
-    if (Exit.isFailure(exit)) return failed(policy, ended, exit.cause)(state, now)
-    // After a rejection, only the rejected token itself brings no progress.
-    const last = state.held ?? (isRejected(state, exit.value) ? state.rejected : undefined)
-    const held = hold(policy, exit.value, { startedAt: inFlight.startedAt, now, chance, last })
-    if (!isValid(held, now)) {
-      return failed(policy, ended, Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" })))(state, now)
-    }
-    const rejections = state.rejected === undefined ? state.rejections : rejectionBudget.resume(state.rejections, now)
-    return [
-      { inFlight, exit: Exit.void, held, failure: undefined },
-      { ...state, held, rejected: undefined, inFlight: undefined, failures: 0, rejections }
-    ]
+export const land = (policy: tokenPolicy.TokenPolicy, ended: Ended): Event<Landed | undefined> => (state, now) => {
+  const { chance, exit, inFlight } = ended
+  if (state.inFlight !== inFlight) return [undefined, state]
+  if (Exit.isFailure(exit)) return landFailure(policy, ended, exit.cause)(state, now)
+  const { rejected, rejections } = state
+  // After a rejection, only the rejected token itself brings no progress.
+  const isRejected = rejected !== undefined && sameValue(rejected.token, exit.value)
+  const last = state.held ?? (isRejected ? rejected : undefined)
+  const held = hold(policy, exit.value, { startedAt: inFlight.startedAt, now, chance, last })
+  if (!isValid(held, now)) {
+    return landFailure(policy, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))(state, now)
   }
-
-const isRejected = ({ rejected }: State, token: AccessToken): boolean =>
-  rejected !== undefined && sameValue(rejected.token, token)
-
-/** Starts a cooldown. */
-const failed = (
-  policy: tokenPolicy.TokenPolicy,
-  { chance, inFlight }: Ended,
-  cause: Cause.Cause<AccessTokenError>
-) =>
-(state: State, now: Instant): Transition<Failed> => {
-  const error = errorOf(cause)
-  const failures = state.failures + 1
-  const lengths = tokenPolicy.cooldown(policy, {
-    failures,
-    isRefusal: isRefusal(error),
-    isRenewal: isRenewal(inFlight),
-    retryAfter: untilRetry(error, now.wall),
-    chance
-  })
-  const begun = { ...lengths, since: now, error }
-  // With the `retryAt` that callers see now.
-  const reported = currentCooldown({ ...state, cooldown: begun }, now)?.error ?? error
-  const isDefect = Cause.isDie(cause)
   return [
+    { inFlight, exit: held.exit, held, failure: undefined },
     {
-      inFlight,
-      // Waiting callers get a defect as it is, later ones the typed error.
-      exit: isDefect ? Exit.failCause(cause) : Exit.fail(reported),
-      held: validToken(state, now),
-      // The message of a defect comes from the source and may contain anything.
-      failure: isDefect
-        ? { error: "Defect", reason: "the TokenSource failed with a defect" }
-        : { error: reported._tag, reason: reported.message }
-    },
-    { ...state, inFlight: undefined, cooldown: { ...begun, error: reported }, failures }
+      ...initial,
+      held,
+      rejections: rejected === undefined ? rejections : rejectionBudget.resume(rejections, now)
+    }
   ]
 }
+
+/** Starts a cooldown. */
+const landFailure =
+  (policy: tokenPolicy.TokenPolicy, { chance, inFlight }: Ended, cause: Cause.Cause<AccessTokenError>): Event<Landed> =>
+  (state, now) => {
+    const error = errorOf(cause)
+    const failures = state.failures + 1
+    const lengths = tokenPolicy.cooldownLengths(policy, {
+      failures,
+      isRefusal: isRefusal(error),
+      isRenewal: isRenewal(inFlight),
+      retryAfter: untilRetry(error, now.wall),
+      chance
+    })
+    const cooldown = { ...lengths, since: now, error }
+    // With the `retryAt` that callers see now.
+    const reported = currentCooldown({ ...state, cooldown }, now)?.error ?? error
+    const isDefect = Cause.isDie(cause)
+    return [
+      {
+        inFlight,
+        // Waiting callers get a defect as it is, later ones the typed error.
+        exit: isDefect ? Exit.failCause(cause) : Exit.fail(reported),
+        held: validToken(state, now),
+        // The message of a defect comes from the source and may contain anything.
+        failure: isDefect
+          ? { error: "Defect", reason: "the TokenSource failed with a defect" }
+          : { error: reported._tag, reason: reported.message }
+      },
+      { ...state, inFlight: undefined, cooldown: { ...cooldown, error: reported }, failures }
+    ]
+  }
 
 /** The error of an acquisition that failed. A source may also interrupt itself, or fail with a defect. */
 const errorOf = (cause: Cause.Cause<AccessTokenError>): AccessTokenError => {
@@ -288,10 +278,7 @@ const isRefusal = (error: AccessTokenError): boolean => {
 }
 
 /** The scope closes. Returns the acquisition in flight. */
-export const close = (state: State): Transition<InFlight | undefined> => [
-  state.inFlight,
-  { ...initial, isClosed: true }
-]
+export const close: Event<InFlight | undefined> = ({ inFlight }) => [inFlight, { ...initial, isClosed: true }]
 
 /** The end of the cooldown by the current wall clock, and the failure that caused it, or undefined without one. */
 export const currentCooldown = (
@@ -310,31 +297,6 @@ export const currentCooldown = (
 const validToken = ({ held }: State, now: Instant): Held | undefined =>
   held !== undefined && isValid(held, now) ? held : undefined
 
-const serve = (held: Held): Serve => ({ _tag: "Serve", held })
+const answer = (exit: Result): Answer => ({ _tag: "Answer", exit })
 
-const wait = (inFlight: InFlight, atMost?: number): Wait => ({ _tag: "Wait", inFlight, atMost })
-
-const failCause = (cause: Cause.Cause<AccessTokenError>): Action => ({ _tag: "Fail", cause })
-
-const fail = (error: AccessTokenError): Action => failCause(Cause.fail(error))
-
-const startAndWait = (state: State, now: Instant): Transition<Action> => {
-  const replacing = Option.map(Option.fromNullable(state.held ?? state.rejected), ({ token }) => token)
-  return start(state, now, { reason: reasonOf(state, now), replacing }, wait)
-}
-
-/** Why a caller that cannot wait for a renewal needs a token. With a valid one, it has called `refresh`. */
-const reasonOf = (state: State, now: Instant): TokenSource.Acquisition["reason"] => {
-  if (state.held !== undefined) return isValid(state.held, now) ? "Refresh" : "Expired"
-  return state.rejected === undefined ? "Missing" : "Rejected"
-}
-
-const start = (
-  state: State,
-  startedAt: Instant,
-  acquisition: TokenSource.Acquisition,
-  then: (inFlight: InFlight) => Serve | Wait
-): Transition<Action> => {
-  const inFlight: InFlight = { acquisition, startedAt, done: Deferred.unsafeMake(FiberId.none) }
-  return [{ _tag: "Start", inFlight, then: then(inFlight) }, { ...state, inFlight, cooldown: undefined }]
-}
+const wait = (inFlight: InFlight, atMost = Infinity): Wait => ({ _tag: "Wait", inFlight, atMost })

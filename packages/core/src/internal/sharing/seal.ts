@@ -24,36 +24,10 @@ const version = "store-api-token-v1"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
-export const make = (purpose: Purpose): Effect.Effect<Sealing> =>
-  Effect.map(derive(purpose), ({ aes, key, subtle }) => {
-    const parameters = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8(key) })
-    return {
-      key,
-      seal: (text) =>
-        Effect.suspend(() => {
-          const nonce = globalThis.crypto.getRandomValues(new Uint8Array(nonceBytes))
-          return Effect.map(
-            Effect.promise(() => subtle.encrypt(parameters(nonce), aes, utf8(text))),
-            (sealed) => Encoding.encodeBase64Url(Uint8Array.of(...nonce, ...new Uint8Array(sealed)))
-          )
-        }),
-      open: (entry) =>
-        Effect.gen(function*() {
-          const bytes = Uint8Array.from(yield* Encoding.decodeBase64Url(entry))
-          const nonce = bytes.slice(0, nonceBytes)
-          const text = yield* Effect.tryPromise(() => subtle.decrypt(parameters(nonce), aes, bytes.slice(nonceBytes)))
-          return new TextDecoder().decode(text)
-        }).pipe(Effect.orElseSucceed(() => undefined))
-    }
-  })
-
-const reveal = (part: string | Redacted.Redacted): string => Redacted.isRedacted(part) ? Redacted.value(part) : part
-
-/** Derives the name and the cipher key. */
-const derive = ({ name, secret }: Purpose) =>
+export const make = ({ name, secret }: Purpose): Effect.Effect<Sealing> =>
   Effect.gen(function*() {
     const { subtle } = globalThis.crypto
-    const parameters = (use: string) => ({
+    const derivation = (use: string) => ({
       name: "HKDF",
       hash: "SHA-256",
       // JSON encodes different lists as different bytes. `info` may have only 1 KiB, and a name may be longer.
@@ -67,8 +41,27 @@ const derive = ({ name, secret }: Purpose) =>
       ])
     )
     const aes = yield* Effect.promise(() =>
-      subtle.deriveKey(parameters("entry"), imported, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
+      subtle.deriveKey(derivation("entry"), imported, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
     )
-    const bits = yield* Effect.promise(() => subtle.deriveBits(parameters("name"), imported, 128))
-    return { aes, key: `${version}:${Encoding.encodeHex(new Uint8Array(bits))}`, subtle }
+    const bits = yield* Effect.promise(() => subtle.deriveBits(derivation("name"), imported, 128))
+    const key = `${version}:${Encoding.encodeHex(new Uint8Array(bits))}`
+    const cipher = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8(key) })
+    return {
+      key,
+      seal: (text) =>
+        Effect.gen(function*() {
+          const nonce = globalThis.crypto.getRandomValues(new Uint8Array(nonceBytes))
+          const sealed = yield* Effect.promise(() => subtle.encrypt(cipher(nonce), aes, utf8(text)))
+          return Encoding.encodeBase64Url(Uint8Array.of(...nonce, ...new Uint8Array(sealed)))
+        }),
+      open: (entry) =>
+        Effect.gen(function*() {
+          const bytes = Uint8Array.from(yield* Encoding.decodeBase64Url(entry))
+          const nonce = bytes.slice(0, nonceBytes)
+          const text = yield* Effect.tryPromise(() => subtle.decrypt(cipher(nonce), aes, bytes.slice(nonceBytes)))
+          return new TextDecoder().decode(text)
+        }).pipe(Effect.orElseSucceed(() => undefined))
+    }
   })
+
+const reveal = (part: string | Redacted.Redacted): string => Redacted.isRedacted(part) ? Redacted.value(part) : part

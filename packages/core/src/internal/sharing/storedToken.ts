@@ -63,18 +63,18 @@ export const make = (
       const before = yield* instant.now
       const stored = Option.getOrUndefined(yield* store.get(key))
       if (stored === undefined) return undefined
-      const text = yield* open(stored.entry)
-      const at = yield* instant.now
-      const took = instant.elapsed(before, at)
-      const fields = Option.getOrUndefined(decodeStored(text))
+      const fields = Option.getOrUndefined(decodeStored(yield* open(stored.entry)))
       if (fields === undefined) return undefined
-      const end = yield* limitEnd(knownEnd, {
-        entry: stored.entry,
-        value: fields.value,
-        end: at.monotonic + Duration.toMillis(stored.remaining) - took
+      const at = yield* instant.now
+      // Counted from before the read.
+      const took = instant.elapsed(before, at)
+      const readEnd = at.monotonic + Duration.toMillis(stored.remaining) - took
+      const end = yield* Ref.modify(knownEnd, (known) => {
+        const end = known?.entry === stored.entry ? Math.min(known.end, readEnd) : readEnd
+        return [end, { entry: stored.entry, value: fields.value, end }]
       })
       const found = foundOf(fields, wanted.maxLife, { remaining: end - at.monotonic, at, took })
-      if (found === undefined) return undefined
+      if (!(found.left > 0)) return undefined
       if (isRejected(found.token, wanted)) {
         yield* store.remove(key, stored.entry)
         return undefined
@@ -86,20 +86,20 @@ export const make = (
     }),
 
     /**
-     * Stores a token of an acquisition that has started then, if it still may. A failure or a defect does not fail the
-     * acquisition.
+     * Stores a token of an acquisition that has started then, if it still may. Ignores failures and defects, because
+     * the acquisition has its token.
      */
     store: (
       { at, token: received }: Timed,
       startedAt: instant.Instant,
       mayStore: Effect.Effect<boolean, TokenStoreError>
-    ): Effect.Effect<void> =>
+    ) =>
       Effect.gen(function*() {
         if (isRejected(received, wanted)) return
         const known = yield* Ref.get(knownEnd)
         const start = instant.monotonicStart(received, startedAt, at)
         const receivedEnd = start + repeatedToken.lifeOf(received)
-        const isKnown = known !== undefined && repeatedToken.sameValue(known, received) && known.end > at.monotonic
+        const isKnown = known !== undefined && repeatedToken.sameValue(known, received)
         const end = isKnown ? repeatedToken.endOfRepeated(known.end, receivedEnd) : receivedEnd
         const entry = yield* seal(encode(repeatedToken.withLife(received, Math.floor(end - start))))
         // As late as possible, because a process can be frozen at any moment.
@@ -113,10 +113,7 @@ export const make = (
         // would use the token after its end.
         const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
         if (isLate) yield* store.remove(key, entry)
-      }).pipe(
-        Effect.exit,
-        Effect.asVoid
-      ),
+      }).pipe(Effect.exit),
 
     /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
     short: Effect.zipWith(Ref.get(lastShort), instant.now, (short, now) => {
@@ -126,24 +123,18 @@ export const make = (
   }))
 
 /**
- * The token with its times by the wall clock now. If that has moved back, they move back, because otherwise the token
- * would seem to be acquired later than now. If it has moved forward, the machine may have slept, so they stay.
+ * Returns the token with its times by the wall clock now. If that has moved back, they move back, because otherwise the
+ * token would seem to be acquired later than now. If it has moved forward, the machine may have slept, so they stay.
  */
-export const timedFor = (now: instant.Instant, { at, token }: Timed): AccessToken => {
-  // Rounded up, because the wall clock counts whole milliseconds.
-  const moved = Math.ceil(now.wall - at.wall - (now.monotonic - at.monotonic))
-  return moved >= 0 ? token : new AccessToken({
-    ...token,
-    acquiredAt: DateTime.unsafeMake(token.acquiredAt.epochMillis + moved),
-    expiresAt: DateTime.unsafeMake(token.expiresAt.epochMillis + moved)
-  })
-}
-
-/** Returns the earliest end that is known of an entry, by the monotonic clock, and remembers it. */
-const limitEnd = (knownEnd: Ref.Ref<KnownEnd | undefined>, read: KnownEnd): Effect.Effect<number> =>
-  Ref.modify(knownEnd, (known) => {
-    const end = known?.entry === read.entry ? Math.min(known.end, read.end) : read.end
-    return [end, { ...read, end }]
+export const toCurrentTime = ({ at, token }: Timed): Effect.Effect<AccessToken> =>
+  Effect.map(instant.now, (now) => {
+    // Rounded up, because the wall clock counts whole milliseconds.
+    const moved = Math.ceil(now.wall - at.wall - (now.monotonic - at.monotonic))
+    return moved >= 0 ? token : new AccessToken({
+      ...token,
+      acquiredAt: DateTime.unsafeMake(token.acquiredAt.epochMillis + moved),
+      expiresAt: DateTime.unsafeMake(token.expiresAt.epochMillis + moved)
+    })
   })
 
 /** A token is replaced because an API rejected it, or because the caller wants another one. */
@@ -154,18 +145,14 @@ const isRejected = (token: AccessToken, { reason, replacing }: Wanted): boolean 
 /** Whether a token can replace the other one. */
 const isUsable = (found: Found, { reason, replacing }: Wanted): boolean => {
   if (replacing === undefined) return true
-  if (reason === "Expired") {
-    return !repeatedToken.sameValue(replacing, found.token) || repeatedToken.isExtended(replacing, found.token)
-  }
+  const { took, token } = found
+  const isSame = repeatedToken.sameValue(replacing, token)
+  if (reason === "Expired") return !isSame || repeatedToken.isExtended(replacing, token)
   // In doubt it is the later one. Otherwise processes that acquire at about the same time would refuse each other's
   // token.
-  const latest = {
-    value: found.token.value,
-    expiresAt: DateTime.addDuration(found.token.expiresAt, found.took)
-  }
-  if (!repeatedToken.isRepeated(replacing, latest)) return true
+  if (!isSame && token.expiresAt.epochMillis + took > replacing.expiresAt.epochMillis) return true
   // It brings no progress, but may have been acquired later, which suffices until a renewal is due.
-  const isLater = found.token.acquiredAt.epochMillis + found.took > replacing.acquiredAt.epochMillis
+  const isLater = token.acquiredAt.epochMillis + took > replacing.acquiredAt.epochMillis
   return isLater && !(reason === "Renewal" && repeatedToken.isRepeatedDue(found))
 }
 
@@ -178,8 +165,8 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(sche
 const Stored = Schema.parseJson(Schema.Struct({
   value: Schema.Redacted(Schema.String),
   scope: Schema.String,
-  acquiredAt: Schema.DateTimeUtcFromNumber,
-  expiresAt: Schema.DateTimeUtcFromNumber,
+  acquiredAt: Schema.Number,
+  expiresAt: Schema.Number,
   applicationName: optional(Schema.String),
   developerEmail: optional(Schema.Redacted(Schema.String)),
   issuedAt: optional(Schema.String),
@@ -188,27 +175,28 @@ const Stored = Schema.parseJson(Schema.Struct({
 
 const encodeStored = Schema.encodeSync(Stored)
 
-/** Effect 4 encodes whole milliseconds only. */
-const wholeTime = ({ epochMillis }: DateTime.Utc): DateTime.Utc => DateTime.unsafeMake(Math.floor(epochMillis))
-
+/** In whole milliseconds, because older versions on Effect 4 read no others. */
 const encode = (token: AccessToken): string =>
-  encodeStored({ ...token, acquiredAt: wholeTime(token.acquiredAt), expiresAt: wholeTime(token.expiresAt) })
+  encodeStored({
+    ...token,
+    acquiredAt: Math.floor(token.acquiredAt.epochMillis),
+    expiresAt: Math.floor(token.expiresAt.epochMillis)
+  })
 
 const decodeStored = Schema.decodeUnknownOption(Stored)
 
 /**
- * The token of another machine, whose clock may be wrong. Undefined if nothing is left of its lifetime. `remaining` is
- * what the store returned, counted from before the read.
+ * The token of another machine, whose clock may be wrong. `remaining` is what the store returned, counted from before
+ * the read.
  */
 const foundOf = (
   stored: typeof Stored.Type,
   maxLife: number,
   { at, remaining, took }: Pick<Found, "at" | "took"> & { readonly remaining: number }
-): Found | undefined => {
-  const storedLife = repeatedToken.lifeOf(stored)
+): Found => {
+  const storedLife = stored.expiresAt - stored.acquiredAt
   const life = Math.min(storedLife, maxLife)
   const left = Math.floor(Math.min(remaining - (storedLife - life), life))
-  if (!(left > 0)) return undefined
   const expiresAt = at.wall + left
   const token = new AccessToken({
     ...stored,

@@ -8,7 +8,7 @@ import * as Fiber from "effect/Fiber"
  * too. An interruption of the caller ends the effect, but only where the caller itself is interruptible: Effect
  * interrupts the children of a race or a timeout even if their parent is in an uninterruptible region.
  */
-export const bounded = <A2, E2>(duration: Duration.DurationInput, onTimeout: Effect.Effect<A2, E2>) =>
+export const waitAtMost = <A2, E2>(duration: Duration.DurationInput, onTimeout: Effect.Effect<A2, E2>) =>
 <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A | A2, E | E2, R> =>

@@ -6,29 +6,23 @@
  *
  * Takes a function, so that one `@__PURE__` lets a bundler drop the class with its schema if nothing uses it.
  */
-export const described = <C extends new(...args: never) => Error>(make: () => C): C => {
-  // Its parameters do not matter here, because they are passed on.
-  const errorClass = make() as unknown as new(...args: ReadonlyArray<unknown>) => Error
-  class Described extends errorClass {
+export const withMessage = <C extends new(...args: never) => Error>(make: () => C): C => {
+  // Its parameters do not matter here, because they are passed on. It gets `describe` from the class that extends it.
+  const errorClass = make() as unknown as new(...args: ReadonlyArray<unknown>) => { readonly describe: () => string }
+  class WithMessage extends errorClass {
     constructor(...args: ReadonlyArray<unknown>) {
       super(...args)
       for (const [field, value] of Object.entries(this)) {
         if (value === undefined) Reflect.deleteProperty(this, field)
       }
     }
-  }
-  Object.defineProperties(Described.prototype, {
-    message: {
-      get(this: { readonly describe: () => string }) {
-        return this.describe()
-      }
-    },
-    toJSON: {
-      value(this: Error) {
-        return Object.assign({ message: this.message }, this)
-      }
+    get message() {
+      return this.describe()
     }
-  })
+    toJSON() {
+      return Object.assign({ message: this.message }, this)
+    }
+  }
   // It has the parameters, fields and static members of the class that it extends.
-  return Described as unknown as C
+  return WithMessage as unknown as C
 }

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
@@ -242,12 +243,13 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
       Effect.catchAllCause(() => warnUnshared("Web Crypto could not derive a key"))
     )
   }).pipe(
-    Effect.catchTag("ConfigurationError", ({ message }) =>
-      Effect.annotateLogs(warnUnshared("The purpose of the token source is wrong"), "reason", message)),
+    Effect.catchTags({
+      ConfigurationError: ({ message }) =>
+        Effect.annotateLogs(warnUnshared("The purpose of the token source is wrong"), "reason", message),
+      CredentialsError: () => Effect.succeed(undefined)
+    }),
     waitAtMost(purposeTimeout, warnUnshared("The client credentials were not read in time")),
-    Effect.catchAllCause(() =>
-      Effect.succeed(undefined)
-    )
+    Effect.catchAllCause(() => warnUnshared("The purpose of the token source could not be read"))
   )
 
 const warnUnshared = (cause: string) =>
@@ -256,9 +258,11 @@ const warnUnshared = (cause: string) =>
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
   Effect.gen(function*() {
-    yield* checkKinds("TokenSource.purpose", { name }, { name: "list" })
-    if (!Redacted.isRedacted(secret)) {
-      return yield* unusable("TokenSource.purpose.secret", "must be wrapped with Redacted.make")
+    if (!Array.isArray(name) || name.length === 0) {
+      return yield* unusable("TokenSource.purpose.name", "must be a list of texts")
+    }
+    if (!Redacted.isRedacted(secret) || !Predicate.isString(Redacted.value(secret)) || Redacted.value(secret) === "") {
+      return yield* unusable("TokenSource.purpose.secret", "must be a text, wrapped with Redacted.make")
     }
     return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
   })

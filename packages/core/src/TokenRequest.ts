@@ -174,7 +174,7 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  * ```ts
  * import { HttpClientRequest } from "@effect/platform"
  * import { TokenRequest } from "@store-api/core"
- * import { Effect } from "effect"
+ * import { Effect, Redacted } from "effect"
  *
  * const basic = TokenRequest.clientSecretBasic()
  *
@@ -184,9 +184,12 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  *   request: (credentials) => Effect.map(basic.request(credentials), HttpClientRequest.setHeader("x-tenant", tenant))
  * })
  *
- * const withoutBody = TokenRequest.make({
- *   identity: "orders",
- *   request: ({ clientId }) => Effect.succeed(HttpClientRequest.post("").pipe(HttpClientRequest.bearerToken(clientId)))
+ * // A further secret, in a header.
+ * const withApiKey = (apiKey: Redacted.Redacted): TokenRequest.TokenRequest => ({
+ *   ...basic,
+ *   identity: apiKey,
+ *   request: (credentials) =>
+ *     Effect.map(basic.request(credentials), HttpClientRequest.setHeader("x-api-key", Redacted.value(apiKey)))
  * })
  * ```
  *

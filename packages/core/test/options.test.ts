@@ -10,7 +10,7 @@ import { SharedTokenSource, StoreAuth, TokenEndpoint, TokenSource, TokenStore } 
 import { shows } from "@store-api/testing/renderings"
 import { propEffect, test } from "@store-api/testing/test"
 import { anyWrongDuration, isRefused, notA, notADuration, untyped, type Wrong } from "@store-api/testing/wrongOptions"
-import { Duration, Effect, Layer, Logger, Predicate, Redacted, Ref } from "effect"
+import { Duration, Effect, Layer, Logger, Redacted, Ref } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
 import { drive, endpoint, member } from "./support/fleet.js"
 
@@ -256,10 +256,10 @@ test("a purpose of a source that is not an Effect fails", function*() {
 const purpose = { name: ["a"], secret: Redacted.make("an invented secret"), maxLifetime: "60 minutes" }
 
 test.each([
-  ["TokenSource.purpose.name", notA.list.map((name) => ({ ...purpose, name }))],
+  ["TokenSource.purpose.name", [...notA.list, undefined, []].map((name) => ({ ...purpose, name }))],
   [
     "TokenSource.purpose.secret",
-    notA.secret.filter(Predicate.not(Redacted.isRedacted)).map((secret) => ({ ...purpose, secret }))
+    [...notA.secret, Redacted.make("")].map((secret) => ({ ...purpose, secret }))
   ],
   ["TokenSource.purpose.maxLifetime", positiveDurations.map((maxLifetime) => ({ ...purpose, maxLifetime }))]
 ])("a source that returns a purpose with a wrong value acquires tokens, and warns of %s", function*([name, purposes]) {
@@ -271,8 +271,11 @@ test.each([
       lines.push(`${String(message)}: ${String(Object.fromEntries(annotations)["reason"])}`)
     })
     yield* Effect.provide(acquire(TokenSource.missing), Logger.replace(Logger.defaultLogger, logger))
-    if (wrong === undefined) continue
     assert.lengthOf(lines, 1)
+    if (wrong === undefined) {
+      assert.match(lines[0] ?? "", /^The purpose .* could not be read; .* is not shared/)
+      continue
+    }
     assert.match(lines[0] ?? "", new RegExp(`^The purpose .* is not shared: The option ${name} must be .*[.]$`))
   }
 })

@@ -4,7 +4,7 @@
  *
  * @since 1.0.0
  */
-import type { Script } from "./FaultModel.js"
+import type { Script } from "./Fault.js"
 import { scenarios } from "./internal/scenarios.js"
 
 /**

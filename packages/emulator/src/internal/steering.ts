@@ -139,7 +139,10 @@ const hashOf = (text: string, tag: string) =>
 const html = ({ settings }: Parts) =>
   Effect.map(page, (text) => {
     const names = Scenario.names.filter((name) => settings.tls || !Scenario.all[name].tls)
-    const options = names.map((name) => `<option title="${Scenario.all[name].expected}">${name}</option>`).join("")
+    const options = names.map((name) => {
+      const outcome = Scenario.describeOutcome(Scenario.all[name].outcome)
+      return `<option title="${outcome}">${name}</option>`
+    }).join("")
     return HttpServerResponse.text(text.replace("<option></option>", options), {
       contentType: "text/html; charset=utf-8",
       headers: {

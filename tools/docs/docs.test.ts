@@ -143,7 +143,7 @@ describe("docs/evidence", () => {
     })
     assert.deepStrictEqual(
       [...listed].sort(),
-      Scenario.names.map((name) => `${name}: ${Scenario.all[name].expected}`).sort()
+      Scenario.names.map((name) => `${name}: ${Scenario.describeOutcome(Scenario.all[name].outcome)}`).sort()
     )
   })
 })

@@ -8,15 +8,196 @@
  */
 import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
-import type * as Model from "./FaultModel.js"
 import * as rawResponses from "./internal/rawResponses.js"
 
-/** Documented in `FaultModel`. */
-export type { AnswerOptions, Ending, Fault, Headers, Moment, Options } from "./FaultModel.js"
-/** Documented in `FaultModel`. */
-export type { RedirectTarget, Script, StatusOptions, Target, TlsFlaw } from "./FaultModel.js"
+/**
+ * The requests to which a step applies: those to the token endpoint or those to the protected API.
+ *
+ * @see status
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Target = "token" | "api"
 
-const cases = Data.taggedEnum<Model.Fault>()
+/**
+ * The end of a connection after the bytes of a step: it is closed, reset (RST), or stays open without more bytes.
+ * Over TLS, a reset is a close without `close_notify`.
+ *
+ * @see raw
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Ending = "Close" | "Reset" | "Silence"
+
+/**
+ * The moment at which the emulator breaks off: when the connection opens, after the request and before the response, in
+ * the middle of the headers, or in the middle of the body.
+ *
+ * @see reset, close, silence
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Moment = "connection" | "answer" | "headers" | "body"
+
+/**
+ * The target of a redirect: the other origin (`elsewhere` of the running emulator), another path of the same origin,
+ * the same URL again, or exactly the given `location`.
+ *
+ * @see redirect
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type RedirectTarget = "elsewhere" | "itself" | "loop" | {
+  /** The exact value of `Location`. Default: the response has no such header. */
+  readonly location?: string | undefined
+}
+
+/**
+ * The flaw of a TLS server: a bad certificate, or TLS 1.1 as its only version.
+ *
+ * @see tls
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
+
+/**
+ * One step, as created by the functions of `Fault`. Every case has `on`, and `times`: a whole number from 1, or
+ * `Infinity`. If the scenario of a step was given by name, `scenario` is that name. The normal response is the one that
+ * the emulator sends without a fault.
+ *
+ * - `Answer`: Responds with exactly this status, these headers and these bytes after `delay`.
+ * - `Delay`: Sends the normal response after `delay`.
+ * - `Hang`: Sends nothing until the client disconnects.
+ * - `Amend`: Sends the normal response with changed fields and more headers.
+ * - `Gzip`: Sends the normal response, compressed.
+ * - `Continue`: Sends a 100 Continue and then the normal response.
+ * - `Revoke`: Revokes all existing tokens and then sends the normal response.
+ * - `Echo`: Responds with an error that repeats the body of the request.
+ * - `RetryDate`: Responds with a date in `Retry-After` and no body.
+ * - `Drip`: Sends a body without end, one space at a time.
+ * - `Flood`: Sends a body of `bytes` bytes as fast as the client reads it.
+ * - `Redirect`: Redirects to the target `to`.
+ * - `Raw`: Sends bytes instead of a response, and then ends the connection as `ending` says.
+ * - `Stale`: Resets a connection that had an earlier request, when the next request arrives on it.
+ * - `Connection`: Sends bytes on a new connection before a request arrives, and then ends it as `ending` says.
+ * - `Tls`: Passes a new connection to a TLS server with a flaw.
+ *
+ * @see match
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Fault = Data.TaggedEnum<{
+  Answer: OnRequest & {
+    readonly delay: Duration.DurationInput
+    readonly status: number
+    readonly headers: Headers
+    readonly body: Uint8Array
+  }
+  Delay: OnRequest & { readonly delay: Duration.DurationInput }
+  Hang: OnRequest
+  Amend: OnRequest & { readonly fields: Readonly<Record<string, unknown>>; readonly headers: Headers }
+  Gzip: OnRequest
+  Continue: OnRequest
+  Revoke: OnRequest
+  Echo: OnRequest & { readonly status: number }
+  RetryDate: OnRequest & { readonly status: number; readonly wait: Duration.DurationInput }
+  Drip: OnRequest & { readonly status: number; readonly every: Duration.DurationInput }
+  Flood: OnRequest & { readonly status: number; readonly bytes: number }
+  Redirect: OnRequest & { readonly status: number; readonly to: RedirectTarget }
+  Raw: OnRequest & { readonly bytes: Uint8Array; readonly ending: Ending }
+  Stale: OnRequest
+  Connection: OnConnection & { readonly bytes: Uint8Array; readonly ending: Ending }
+  Tls: OnConnection & { readonly flaw: TlsFlaw }
+}>
+
+/**
+ * Headers by name. A header with several values is sent several times.
+ *
+ * @see status
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Headers = Readonly<Record<string, string | ReadonlyArray<string>>>
+
+interface Step<On> {
+  readonly on: On
+  readonly times: number
+  readonly scenario?: string | undefined
+}
+
+type OnRequest = Step<Target>
+type OnConnection = Step<"connection">
+
+/**
+ * A step, or several steps in order, for `fail` of the running emulator.
+ *
+ * @example
+ * ```ts
+ * import { Emulator, Fault } from "@store-api/emulator"
+ * import { Effect } from "effect"
+ *
+ * const outage: Fault.Script = [Fault.status(503, { times: 2 }), Fault.delay("2 seconds")]
+ *
+ * const begin = Effect.flatMap(Emulator.Emulator, (emulator) => emulator.fail(outage))
+ * ```
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Script = Fault | ReadonlyArray<Fault>
+
+/**
+ * The options of every step.
+ *
+ * @see hang
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface Options {
+  /** The requests to which it applies. Default: `"token"`. */
+  readonly on?: Target | undefined
+  /** The number of requests to which it applies: a whole number from 1, or `Infinity` for all. Default: 1. */
+  readonly times?: number | undefined
+}
+
+/**
+ * The options of a step that responds with a status.
+ *
+ * @see status
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface AnswerOptions extends Options {
+  /** Sent without changes. A body without a `Content-Type` is sent as `application/json`. */
+  readonly headers?: Headers | undefined
+  /** How long the response is delayed. Default: not at all. */
+  readonly delay?: Duration.DurationInput | undefined
+}
+
+/**
+ * The options of a step that responds with a long body.
+ *
+ * @see drip
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface StatusOptions extends Options {
+  /** The status of the response, a whole number from 200 to 999. Default: 200. */
+  readonly status?: number | undefined
+}
+
+const cases = Data.taggedEnum<Fault>()
 
 /**
  * Returns a predicate for the steps of one case.
@@ -56,12 +237,12 @@ export const is = cases.$is
  */
 export const match = cases.$match
 
-const onRequest = (options: Model.Options | undefined) => {
+const onRequest = (options: Options | undefined) => {
   const { on = "token", times = 1 } = options ?? {}
   return { on, times }
 }
 
-const withStatus = (options: Model.StatusOptions | undefined) => {
+const withStatus = (options: StatusOptions | undefined) => {
   const { status = 200 } = options ?? {}
   return { ...onRequest(options), status }
 }
@@ -94,11 +275,11 @@ const bytes = (body: string | Uint8Array): Uint8Array =>
  */
 export const status = (
   status: number,
-  options?: Model.AnswerOptions & {
+  options?: AnswerOptions & {
     /** Text or bytes. Default: none. */
     readonly body?: string | Uint8Array | undefined
   }
-): Model.Fault => {
+): Fault => {
   const { body = "", delay = 0, headers = {} } = options ?? {}
   return cases.Answer({ ...onRequest(options), delay, status, headers, body: bytes(body) })
 }
@@ -116,8 +297,7 @@ export const status = (
  * @since 1.0.0
  * @category constructors
  */
-export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): Model.Fault =>
-  status(200, { ...options, body })
+export const body = (body: string | Uint8Array, options?: AnswerOptions): Fault => status(200, { ...options, body })
 
 /**
  * Sends the normal response after a delay, by the emulator's clock.
@@ -132,7 +312,7 @@ export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): 
  * @since 1.0.0
  * @category constructors
  */
-export const delay = (delay: Duration.DurationInput, options?: Model.Options): Model.Fault =>
+export const delay = (delay: Duration.DurationInput, options?: Options): Fault =>
   cases.Delay({ ...onRequest(options), delay })
 
 /**
@@ -148,7 +328,7 @@ export const delay = (delay: Duration.DurationInput, options?: Model.Options): M
  * @since 1.0.0
  * @category constructors
  */
-export const hang = (options?: Model.Options): Model.Fault => cases.Hang(onRequest(options))
+export const hang = (options?: Options): Fault => cases.Hang(onRequest(options))
 
 /**
  * Changes fields of the normal response, and leaves out those that are `undefined`. A response with a status other than
@@ -166,11 +346,11 @@ export const hang = (options?: Model.Options): Model.Fault => cases.Hang(onReque
  */
 export const fields = (
   fields: Readonly<Record<string, unknown>>,
-  options?: Model.Options & {
+  options?: Options & {
     /** Headers to add or to replace. Default: none. */
-    readonly headers?: Model.Headers | undefined
+    readonly headers?: Headers | undefined
   }
-): Model.Fault => {
+): Fault => {
   const { headers = {} } = options ?? {}
   return cases.Amend({ ...onRequest(options), fields, headers })
 }
@@ -189,7 +369,7 @@ export const fields = (
  * @since 1.0.0
  * @category constructors
  */
-export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(onRequest(options))
+export const gzip = (options?: Options): Fault => cases.Gzip(onRequest(options))
 
 /**
  * Sends a 100 Continue that the client did not request (RFC 9110 §15.2.1), and then the normal response.
@@ -204,7 +384,7 @@ export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(onReque
  * @since 1.0.0
  * @category constructors
  */
-export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.Continue(onRequest(options))
+export const unaskedContinue = (options?: Options): Fault => cases.Continue(onRequest(options))
 
 /**
  * Revokes all existing tokens when the request arrives, and then sends the normal response: on the API, a 401 for this
@@ -220,7 +400,7 @@ export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.C
  * @since 1.0.0
  * @category constructors
  */
-export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(onRequest(options))
+export const revoke = (options?: Options): Fault => cases.Revoke(onRequest(options))
 
 /**
  * Responds with an error whose description repeats the body of the request, including the credentials. The status is a
@@ -236,8 +416,7 @@ export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(onR
  * @since 1.0.0
  * @category constructors
  */
-export const echo = (status: number, options?: Model.Options): Model.Fault =>
-  cases.Echo({ ...onRequest(options), status })
+export const echo = (status: number, options?: Options): Fault => cases.Echo({ ...onRequest(options), status })
 
 /**
  * Responds without a body and with a date in `Retry-After` (RFC 9110 §10.2.3): the time of the response plus `wait`, in
@@ -253,7 +432,7 @@ export const echo = (status: number, options?: Model.Options): Model.Fault =>
  * @since 1.0.0
  * @category constructors
  */
-export const retryDate = (status: number, wait: Duration.DurationInput, options?: Model.Options): Model.Fault =>
+export const retryDate = (status: number, wait: Duration.DurationInput, options?: Options): Fault =>
   cases.RetryDate({ ...onRequest(options), status, wait })
 
 /**
@@ -270,7 +449,7 @@ export const retryDate = (status: number, wait: Duration.DurationInput, options?
  * @since 1.0.0
  * @category constructors
  */
-export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusOptions): Model.Fault =>
+export const drip = (every: Duration.DurationInput = 50, options?: StatusOptions): Fault =>
   cases.Drip({ ...withStatus(options), every })
 
 /**
@@ -286,8 +465,7 @@ export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusO
  * @since 1.0.0
  * @category constructors
  */
-export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault =>
-  cases.Flood({ ...withStatus(options), bytes })
+export const flood = (bytes: number, options?: StatusOptions): Fault => cases.Flood({ ...withStatus(options), bytes })
 
 /**
  * Sends a decompression bomb: this many megabytes of zeros, compressed with gzip to a thousandth of their size.
@@ -303,7 +481,7 @@ export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault
  * @since 1.0.0
  * @category constructors
  */
-export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Fault =>
+export const bomb = (megabytes = 100, options?: StatusOptions): Fault =>
   cases.Answer({
     ...withStatus(options),
     delay: 0,
@@ -325,7 +503,7 @@ export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Faul
  * @since 1.0.0
  * @category constructors
  */
-export const redirect = (status: number, to: Model.RedirectTarget, options?: Model.Options): Model.Fault =>
+export const redirect = (status: number, to: RedirectTarget, options?: Options): Fault =>
   cases.Redirect({ ...onRequest(options), status, to })
 
 /**
@@ -344,12 +522,12 @@ export const redirect = (status: number, to: Model.RedirectTarget, options?: Mod
  */
 export const raw = (
   response: string | Uint8Array,
-  ending: Model.Ending = "Close",
-  options?: Model.Options
-): Model.Fault => cases.Raw({ ...onRequest(options), bytes: bytes(response), ending })
+  ending: Ending = "Close",
+  options?: Options
+): Fault => cases.Raw({ ...onRequest(options), bytes: bytes(response), ending })
 
 /** On `"connection"` there is no request yet, so `on` cannot apply. */
-const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Model.Options): Model.Fault =>
+const breakOff = (ending: Ending) => (moment: Moment, options?: Options): Fault =>
   moment === "connection"
     ? cases.Connection({ ...onConnection(options?.times), bytes: bytes(""), ending })
     : raw(rawResponses.sentBefore[moment], ending, options)
@@ -368,7 +546,7 @@ const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Mode
  * @since 1.0.0
  * @category constructors
  */
-export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Reset")
+export const reset: (moment: Moment, options?: Options) => Fault = breakOff("Reset")
 
 /**
  * Closes the connection (FIN) at this moment, before the response is complete.
@@ -383,7 +561,7 @@ export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fau
  * @since 1.0.0
  * @category constructors
  */
-export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Close")
+export const close: (moment: Moment, options?: Options) => Fault = breakOff("Close")
 
 /**
  * Sends nothing more after this moment, and keeps the connection open.
@@ -398,7 +576,7 @@ export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fau
  * @since 1.0.0
  * @category constructors
  */
-export const silence: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Silence")
+export const silence: (moment: Moment, options?: Options) => Fault = breakOff("Silence")
 
 /**
  * Sends a chunked body whose chunk has no size (RFC 9112 §7.1), followed by a token that a client would accept if it
@@ -414,7 +592,7 @@ export const silence: (moment: Model.Moment, options?: Model.Options) => Model.F
  * @since 1.0.0
  * @category constructors
  */
-export const badChunks = (options?: Model.Options): Model.Fault => raw(rawResponses.badChunks, "Close", options)
+export const badChunks = (options?: Options): Fault => raw(rawResponses.badChunks, "Close", options)
 
 /**
  * Sends two different values of `Content-Length` (RFC 9110 §8.6), followed by a token.
@@ -429,7 +607,7 @@ export const badChunks = (options?: Model.Options): Model.Fault => raw(rawRespon
  * @since 1.0.0
  * @category constructors
  */
-export const contradictingLengths = (options?: Model.Options): Model.Fault =>
+export const contradictingLengths = (options?: Options): Fault =>
   raw(rawResponses.contradictingLengths, "Close", options)
 
 /**
@@ -445,7 +623,7 @@ export const contradictingLengths = (options?: Model.Options): Model.Fault =>
  * @since 1.0.0
  * @category constructors
  */
-export const notHttp = (options?: Model.Options): Model.Fault => raw(rawResponses.notHttp, "Close", options)
+export const notHttp = (options?: Options): Fault => raw(rawResponses.notHttp, "Close", options)
 
 /**
  * Sends a megabyte of headers, followed by a token.
@@ -460,7 +638,7 @@ export const notHttp = (options?: Model.Options): Model.Fault => raw(rawResponse
  * @since 1.0.0
  * @category constructors
  */
-export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawResponses.hugeHeaders, "Close", options)
+export const hugeHeaders = (options?: Options): Fault => raw(rawResponses.hugeHeaders, "Close", options)
 
 /**
  * Resets the connection when a request arrives on one that had an earlier request, as a server does with an idle pooled
@@ -476,7 +654,7 @@ export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawResp
  * @since 1.0.0
  * @category constructors
  */
-export const stale = (options?: Model.Options): Model.Fault => cases.Stale(onRequest(options))
+export const stale = (options?: Options): Fault => cases.Stale(onRequest(options))
 
 /**
  * Passes the next connection to a TLS server with this flaw. Needs an emulator with `tls`; without it, `fail` fails.
@@ -491,7 +669,7 @@ export const stale = (options?: Model.Options): Model.Fault => cases.Stale(onReq
  * @since 1.0.0
  * @category constructors
  */
-export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">): Model.Fault =>
+export const tls = (flaw: TlsFlaw, options?: Pick<Options, "times">): Fault =>
   cases.Tls({ ...onConnection(options?.times), flaw })
 
 /**
@@ -507,5 +685,5 @@ export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">)
  * @since 1.0.0
  * @category constructors
  */
-export const unfinishedHandshake = (options?: Pick<Model.Options, "times">): Model.Fault =>
+export const unfinishedHandshake = (options?: Pick<Options, "times">): Fault =>
   cases.Connection({ ...onConnection(options?.times), bytes: rawResponses.halfServerHello, ending: "Silence" })

@@ -4,8 +4,62 @@
  *
  * @since 1.0.0
  */
-import type { Script } from "./FaultModel.js"
+import type { Script } from "./Fault.js"
 import { scenarios } from "./internal/scenarios.js"
+
+/**
+ * What a correct client gets instead of a token: the tag of an error of this suite and its `reason`.
+ *
+ * @see TokenOutcome
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface Failure {
+  /** The tag, such as `TokenRefusedError`. */
+  readonly error: string
+  /** The reason of the error, such as `Unavailable`. Default: none. */
+  readonly reason?: string | undefined
+}
+
+/**
+ * The outcome at the token endpoint. Without `error`, the client gets a token. Without `requests` and `attempts`, their
+ * number is open.
+ *
+ * @see describeOutcome
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface TokenOutcome extends Partial<Failure> {
+  /** The failures that a correct client may have instead, depending on its HTTP layer. */
+  readonly or?: ReadonlyArray<Failure> | undefined
+  /** The number of requests that the emulator receives; `"several"` is at least 2. */
+  readonly requests?: number | "several" | undefined
+  /** The number of attempts, including those without a request; `"several"` is at least 2. */
+  readonly attempts?: number | "several" | undefined
+}
+
+/**
+ * The outcome of calls of the API. The other origin never receives the token.
+ *
+ * @see describeOutcome
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface ApiOutcome {
+  /** The status that the caller gets, from a client that does not follow redirects. */
+  readonly status?: number | undefined
+  /** The tag of the error that the caller gets instead of a status. */
+  readonly error?: string | undefined
+  /** The number of concurrent calls. `requests` is then the most that the emulator receives. Default: one call. */
+  readonly calls?: number | undefined
+  /** The number of requests to the API. */
+  readonly requests: number
+  /** The number of tokens that the client requests after its first one. */
+  readonly newTokens: number
+}
 
 /**
  * A script of faults and its expected outcome.
@@ -15,11 +69,11 @@ import { scenarios } from "./internal/scenarios.js"
  * @since 1.0.0
  * @category models
  */
-export interface Scenario {
+export interface Scenario<Outcome = TokenOutcome | ApiOutcome> {
   /** The script, for `fail` of the running emulator. */
   readonly script: Script
-  /** The outcome that a correct client has, in a few words. */
-  readonly expected: string
+  /** The outcome that a correct client has. */
+  readonly outcome: Outcome
   /** Whether it needs an emulator that was started with `tls: true`. */
   readonly tls: boolean
 }
@@ -41,13 +95,15 @@ export type Name = keyof typeof scenarios
  * ```ts
  * import { Scenario } from "@store-api/emulator"
  *
- * const { expected, script } = Scenario.all["token/429-retry-after-seconds"]
+ * const { outcome, script } = Scenario.all["token/429-retry-after-seconds"]
  * ```
  *
  * @since 1.0.0
  * @category constants
  */
-export const all: Readonly<Record<Name, Scenario>> = scenarios
+export const all: {
+  readonly [Key in Name]: Scenario<Key extends `token/${string}` ? TokenOutcome : ApiOutcome>
+} = scenarios
 
 /**
  * The names in the order of the package's README, for a test of each scenario.
@@ -83,3 +139,42 @@ export const names: ReadonlyArray<Name> = Object.keys(scenarios) as Array<Name>
  * @category getters
  */
 export const get = (name: Name): Script => all[name].script
+
+const count = (amount: number | "several", noun: string) => {
+  if (amount === 0) return `no ${noun}`
+  return amount === 1 ? `one ${noun}` : `${amount} ${noun}s`
+}
+
+const describeFailure = ({ error = "a token", reason }: Partial<Failure>) =>
+  reason === undefined ? error : `${error} (${reason})`
+
+const describeTokenOutcome = (outcome: TokenOutcome) => {
+  const { attempts, or = [], requests } = outcome
+  const results = [outcome, ...or].map(describeFailure).join(" or ")
+  if (requests !== undefined) return `${results} after ${count(requests, "request")}`
+  if (attempts !== undefined) return `${results} after ${count(attempts, "attempt")}`
+  return results
+}
+
+const describeApiOutcome = ({ calls, error, newTokens, requests, status }: ApiOutcome) => {
+  const result = error ?? `status ${status}`
+  const sent = `${count(requests, "request")} and ${count(newTokens, "new token")}`
+  return calls === undefined ? `${result} with ${sent}` : `${result} for ${calls} calls with at most ${sent}`
+}
+
+/**
+ * Returns the outcome in words, as the README of the package and the command line print it.
+ *
+ * @example
+ * ```ts
+ * import { Scenario } from "@store-api/emulator"
+ *
+ * const words = Scenario.describeOutcome(Scenario.all["token/503-json"].outcome)
+ * // TokenRefusedError (Unavailable) after 6 requests
+ * ```
+ *
+ * @since 1.0.0
+ * @category getters
+ */
+export const describeOutcome = (outcome: TokenOutcome | ApiOutcome): string =>
+  "newTokens" in outcome ? describeApiOutcome(outcome) : describeTokenOutcome(outcome)

@@ -49,9 +49,10 @@ describe("the scenarios", () => {
     const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
     const listed = readme.split("\n").filter((line) => line.startsWith("| `token/") || line.startsWith("| `api/"))
     const rows = Scenario.names.map((name) => {
-      const { expected, tls } = Scenario.all[name]
-      assert.match(`${name} ${expected}`, /^(token|api)\/[a-z0-9.-]+ .{6,}$/)
-      return `| \`${name}\`${tls ? " (TLS)" : ""} | ${expected} |`
+      const { outcome, tls } = Scenario.all[name]
+      const words = Scenario.describeOutcome(outcome)
+      assert.match(`${name} ${words}`, /^(token|api)\/[a-z0-9.-]+ .{6,}$/)
+      return `| \`${name}\`${tls ? " (TLS)" : ""} | ${words} |`
     })
     deepStrictEqual(listed, rows)
   })

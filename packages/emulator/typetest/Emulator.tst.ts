@@ -1,5 +1,5 @@
 /** The types of the emulator: its layer, faults and options. */
-import type { EmulatorError, FaultModel, IssuedToken, RecordedRequest } from "@store-api/emulator"
+import type { EmulatorError, IssuedToken, RecordedRequest } from "@store-api/emulator"
 import { Client, Emulator, Fault, Scenario } from "@store-api/emulator"
 import type { Scope } from "effect"
 import { Effect, Redacted } from "effect"
@@ -40,7 +40,7 @@ test("options", () => {
 
 test("faults have different types", () => {
   const fault = {} as Fault.Fault
-  if (Fault.is("Redirect")(fault)) expect(fault.to).type.toBe<FaultModel.RedirectTarget>()
+  if (Fault.is("Redirect")(fault)) expect(fault.to).type.toBe<Fault.RedirectTarget>()
   expect(Fault.is("Hang")).type.toBe<(u: unknown) => u is Extract<Fault.Fault, { readonly _tag: "Hang" }>>()
   expect(Fault.is).type.not.toBeCallableWith("Nothing")
   const one = () => 1

@@ -5,7 +5,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
 import { TokenRequest, TokenSource } from "@store-api/core"
-import { Emulator, Fault, type FaultModel, Scenario } from "@store-api/emulator"
+import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { failuresOf, httpReason } from "@store-api/testing/effectLine"
 import { type Canary, leaksInOutputs, secret as secretCanary, token as tokenCanary } from "@store-api/testing/leaksIn"
 import { type Output, renderDistinct, renderOuter } from "@store-api/testing/renderings"
@@ -32,7 +32,7 @@ const limits = {
 const take = (
   client: Client,
   options: {
-    readonly script: FaultModel.Script
+    readonly script: Fault.Script
     readonly wait: keyof typeof limits
     readonly tls?: boolean | undefined
     readonly request?: Request | undefined
@@ -74,7 +74,7 @@ const take = (
   })
 
 /** Tokens in the scripted responses of the endpoint or of the other origin. */
-const scriptedTokens = (script: FaultModel.Script): ReadonlyArray<string> => {
+const scriptedTokens = (script: Fault.Script): ReadonlyArray<string> => {
   const answers = Arr.ensure(script).filter(({ on }) => on === "token").map((fault) =>
     fault._tag === "Answer" ? Buffer.from(fault.body).toString().replaceAll("\0", "") : JSON.stringify(fault)
   )
@@ -95,7 +95,7 @@ const travel = (
   client: Client,
   emulator: Emulator.Service,
   { request, script, secret, wait }: {
-    readonly script: FaultModel.Script
+    readonly script: Fault.Script
     readonly wait: keyof typeof limits
     readonly secret: Canary
     readonly request: TokenRequest.TokenRequest | undefined
@@ -201,10 +201,10 @@ const requests: Readonly<Record<string, Request>> = {
 
 const always = { times: Infinity } as const
 const api = { on: "api", ...always } as const
-const echoOfForm: FaultModel.Script = [Fault.echo(401), Fault.echo(503, always)]
+const echoOfForm: Fault.Script = [Fault.echo(401), Fault.echo(503, always)]
 
 /** Faults that scenarios of the emulator inject once. None is retried, so that each certainly occurs. */
-const persistent: Readonly<Record<string, FaultModel.Script>> = {
+const persistent: Readonly<Record<string, Fault.Script>> = {
   "token/always expired": Fault.fields({ expires_in: 0 }, always),
   "token/always too large": Fault.body(" ".repeat(100_000), always),
   "token/always refused": Fault.status(401, { body: JSON.stringify({ error: "invalid_client" }), ...always }),
@@ -222,7 +222,7 @@ const overTls: ReadonlyArray<string> = ["token/always self-signed"]
  * In addition to the scenarios of the emulator: an endpoint that repeats the secret, and APIs that fail.
  * `endpoint/failures.test.ts` has every field that can repeat the secret.
  */
-const extraScenarios: Readonly<Record<string, FaultModel.Script>> = {
+const extraScenarios: Readonly<Record<string, Fault.Script>> = {
   ...persistent,
   "token/echo of the form": echoOfForm,
   "api/reset": Fault.reset("answer", api),

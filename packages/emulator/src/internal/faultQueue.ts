@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type { EmulatorError } from "../EmulatorError.js"
-import type { Fault, Script } from "../FaultModel.js"
+import type { Fault, Script } from "../Fault.js"
 import type { Kind } from "../RecordedRequest.js"
 import * as Scenario from "../Scenario.js"
 import * as rules from "./rules.js"

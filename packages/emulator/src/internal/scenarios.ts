@@ -1,181 +1,149 @@
 /** The scripts by name, each with the outcome that a correct client has. */
 import { Buffer } from "node:buffer"
-import * as Record from "effect/Record"
 import * as Fault from "../Fault.js"
 
-const scenario = (expected: string, script: Fault.Script) => ({ script, expected, tls: false })
-const overTls = (expected: string, script: Fault.Script) => ({ ...scenario(expected, script), tls: true })
+const scenario = <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
+  outcome,
+  script,
+  tls: false
+})
 
-/** Scenarios with the same outcome. Each name is the prefix, the key and the suffix. */
-const group = <Prefix extends string, Key extends string, Suffix extends string = "">(
-  prefix: Prefix,
-  expected: string,
-  scripts: Record<Key, Fault.Script>,
-  suffix = "" as Suffix // its default
-) => Record.mapEntries(scripts, (script, key) => [`${prefix}${key}${suffix}` as const, scenario(expected, script)])
+const overTls = <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
+  outcome,
+  script,
+  tls: true
+})
 
-/** Scenarios in which the normal response has another value in the field of this name, written with hyphens. */
-const field = <Name extends string, Key extends string>(name: Name, expected: string, values: Record<Key, unknown>) =>
-  group(`token/${name}-`, expected, Record.map(values, (value) => Fault.fields({ [name.replace("-", "_")]: value })))
+const aToken = { requests: 1 }
+const retried = { requests: 2 }
+const noToken = { error: "TokenResponseError", requests: 1 } as const
+const expired = { error: "TokenExpiredError", requests: 1 } as const
+const severalAttempts = { error: "TokenRequestError", reason: "Transport", attempts: "several" } as const
+const timeout = { error: "TokenRequestError", reason: "Timeout", attempts: "several" } as const
+const untrusted = { error: "TokenRequestError", reason: "Certificate", attempts: 1 } as const
+const redirected = { error: "TokenRequestError", reason: "Redirect", attempts: 1 } as const
+const tooLarge = { error: "TokenRequestError", reason: "TooLarge", attempts: 1 } as const
+const outage = { error: "TokenRefusedError", reason: "Unavailable", requests: 6 } as const
+const refused = (reason: string) => ({ error: "TokenRefusedError", reason, requests: 1 } as const)
+
+/** Some clients accept what nobody asked for. */
+const undecoded = {
+  or: [{ error: "TokenRequestError", reason: "Transport" }, { error: "TokenResponseError" }]
+} as const
 
 const always = { times: Infinity }
+const onApi = { on: "api" } as const
 const contentType = (type: string) => ({ headers: { "Content-Type": type } })
-
-const aToken = "a token after one request"
-const noToken = "TokenResponseError after one request"
-const severalAttempts = "TokenRequestError (Transport) after several attempts"
-const timeout = "TokenRequestError (Timeout) after several attempts"
-const untrusted = "TokenRequestError (Certificate) after one attempt"
-const redirected = "TokenRequestError (Redirect) after one attempt"
-const notForwarded = "the other origin does not receive the token"
-const refused = (reason: string) => `TokenRefusedError (${reason}) after one request`
+const retryAfter = (...values: ReadonlyArray<string>) => ({ headers: { "Retry-After": values } })
 
 const token = JSON.stringify({ access_token: "token-of-a-scenario", token_type: "bearer", expires_in: 3600 })
 
-const optionalFields = ["expires_in", "scope", "application_name", "developer.email", "issued_at", "client_id"]
-
-const floods = (status: number) => ({
-  "flood-100-mb": Fault.flood(100 * 1024 * 1024, { status }),
-  "flood-endless": Fault.flood(Infinity, { status }),
-  "bomb": Fault.bomb(100, { status })
-})
-
-/** Breaks off at each moment. */
-const brokenOff = (fault: typeof Fault.reset) =>
-  Record.map(
-    { "on-accept": "connection", "before-headers": "answer", "in-headers": "headers", "in-body": "body" } as const,
-    (moment) => fault(moment, always)
-  )
-
-/** A redirect with each status to one target. */
-const redirectsTo = (target: Fault.RedirectTarget, options?: Fault.Options) =>
-  Record.map(
-    { "301": 301, "302": 302, "303": 303, "307": 307, "308": 308 },
-    (status) => Fault.redirect(status, target, options)
-  )
-
-const html = { ...contentType("text/html"), body: "<html><body><h1>No</h1></body></html>" }
+const html = { headers: { "Content-Type": "text/html" }, body: "<html><body><h1>No</h1></body></html>" }
+const persistentHtml = { ...html, times: Infinity }
+const persistentJson = { times: Infinity, body: `{"errors":[{"errorCode":"Invented","message":"Out of order"}]}` }
 const gatewayError = { body: `{"fault":{"faultstring":"No","detail":{"errorcode":"oauth.v2.Invented"}}}` }
 const oauthError = (error: string, description = "A description") => ({
   body: JSON.stringify({ error, error_description: description })
 })
 
-/** The token endpoint refuses the request with this status and each kind of body. */
-const refusals = <const Status extends number>(status: Status, reason: string, error: string) =>
-  group(`token/${status}-`, refused(reason), {
-    "rfc": Fault.status(status, oauthError(error)),
-    "gateway": Fault.status(status, gatewayError),
-    "html": Fault.status(status, html),
-    "nothing": Fault.status(status)
-  })
-
-/** A client always retries a 503. It retries a 429 only if `Retry-After` holds a time. */
-const retryAfter = <const Status extends number>(status: Status, reason: string, withoutTime: string) => {
-  const name = `token/${status}-retry-after-` as const
-  const header = (...values: ReadonlyArray<string>) => Fault.status(status, { headers: { "Retry-After": values } })
-  const retried = "a token after 2 requests"
-  return {
-    ...group(name, retried, { "seconds": header("1"), "date": Fault.retryDate(status, "2 seconds") }),
-    ...group(name, retried, { "zero": header("0"), "past": header("Sun, 06 Nov 1994 08:49:37 GMT") }),
-    ...group(name, withoutTime, { "negative": header("-5"), "fraction": header("0.5"), "junk": header("soon") }),
-    ...group(name, retried, { "twice": header("1", "2") }),
-    ...group(`token/${status}-`, withoutTime, { "without-retry-after": Fault.status(status) }),
-    ...group(name, refused(reason), { "year": header("31536000") })
-  }
-}
-
-const outage = <const Status extends number>(status: Status) =>
-  group(`token/${status}-`, "TokenRefusedError (Unavailable) after 6 requests", {
-    "json": Fault.status(status, { ...always, body: `{"errors":[{"errorCode":"Invented","message":"Out of order"}]}` }),
-    "html": Fault.status(status, { ...html, ...always }),
-    "nothing": Fault.status(status, always)
-  })
-
-const onApi = { on: "api" } as const
-const unauthorized = (more: string, options: Fault.Options = { ...onApi, ...always }) =>
-  Fault.status(401, { ...options, headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${more}` } })
+const unauthorized = (error: string, options: Fault.Options = { on: "api", times: Infinity }) =>
+  Fault.status(401, { ...options, headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${error}` } })
 
 /** In the order of the README. */
 export const scenarios = {
   // The token endpoint responds with 200.
   "token/specification": scenario(aToken, []),
-  ...group("token/", aToken, {
-    "charset": Fault.fields({}, contentType("application/json;charset=UTF-8")),
-    "bearer-capitalised": Fault.fields({ token_type: "Bearer" }),
-    "bearer-upper-case": Fault.fields({ token_type: "BEARER" }),
-    "token-type-absent": Fault.fields({ token_type: undefined }),
-    "only-required-fields": Fault.fields(Object.fromEntries(optionalFields.map((name) => [name, undefined]))),
-    "extra-fields": Fault.fields({ refresh_count: "0", nested: { of: ["anything", null] } }),
-    "issued-at-number": Fault.fields({ issued_at: 1_700_000_000_000 }),
-    "chunked": Fault.fields({}, { headers: { "Transfer-Encoding": "chunked" } }),
-    "long-token": Fault.fields({ access_token: "t".repeat(8 * 1024) }),
-    "slow-answer": Fault.delay("1 second")
-  }),
-  ...field("expires-in", aToken, { "absent": undefined, "null": null, "digits": "1799", "one": 1 }),
-  ...field("expires-in", aToken, { "larger-than-an-hour": 86_400, "fraction": 1799.9, "huge": 1e15 }),
-  ...group("token/", "a token or TokenRequestError (Transport) or TokenResponseError", {
-    "unasked-continue": Fault.unaskedContinue(always),
-    "unasked-gzip": Fault.gzip(always)
-  }),
-  ...field("expires-in", "TokenExpiredError after one request", { "zero": 0, "negative": -1 }),
+  "token/charset": scenario(aToken, Fault.fields({}, contentType("application/json;charset=UTF-8"))),
+  "token/bearer-capitalised": scenario(aToken, Fault.fields({ token_type: "Bearer" })),
+  "token/bearer-upper-case": scenario(aToken, Fault.fields({ token_type: "BEARER" })),
+  "token/token-type-absent": scenario(aToken, Fault.fields({ token_type: undefined })),
+  "token/only-required-fields": scenario(aToken, Fault.fields({
+    expires_in: undefined,
+    scope: undefined,
+    application_name: undefined,
+    "developer.email": undefined,
+    issued_at: undefined,
+    client_id: undefined
+  })),
+  "token/extra-fields": scenario(aToken, Fault.fields({ refresh_count: "0", nested: { of: ["anything", null] } })),
+  "token/issued-at-number": scenario(aToken, Fault.fields({ issued_at: 1_700_000_000_000 })),
+  "token/chunked": scenario(aToken, Fault.fields({}, { headers: { "Transfer-Encoding": "chunked" } })),
+  "token/long-token": scenario(aToken, Fault.fields({ access_token: "t".repeat(8 * 1024) })),
+  "token/slow-answer": scenario(aToken, Fault.delay("1 second")),
+  "token/expires-in-absent": scenario(aToken, Fault.fields({ expires_in: undefined })),
+  "token/expires-in-null": scenario(aToken, Fault.fields({ expires_in: null })),
+  "token/expires-in-digits": scenario(aToken, Fault.fields({ expires_in: "1799" })),
+  "token/expires-in-one": scenario(aToken, Fault.fields({ expires_in: 1 })),
+  "token/expires-in-larger-than-an-hour": scenario(aToken, Fault.fields({ expires_in: 86_400 })),
+  "token/expires-in-fraction": scenario(aToken, Fault.fields({ expires_in: 1799.9 })),
+  "token/expires-in-huge": scenario(aToken, Fault.fields({ expires_in: 1e15 })),
+  "token/unasked-continue": scenario(undecoded, Fault.unaskedContinue(always)),
+  "token/unasked-gzip": scenario(undecoded, Fault.gzip(always)),
+  "token/expires-in-zero": scenario(expired, Fault.fields({ expires_in: 0 })),
+  "token/expires-in-negative": scenario(expired, Fault.fields({ expires_in: -1 })),
   "token/expires-in-infinite": scenario(noToken, Fault.body(token.replace("3600", "1e999"))),
-  ...field("expires-in", noToken, { "word": "an hour", "empty": "", "boolean": true }),
-  ...field("access-token", noToken, { "absent": undefined, "empty": "", "null": null, "number": 12345 }),
-  ...field("access-token", noToken, { "object": { value: "token-of-a-scenario" } }),
-  ...field("access-token", noToken, { "with-line-break": "token\r\nX-Injected: 1" }),
-  ...field("access-token", noToken, { "with-trailing-line-feed": "token\n", "with-nul": "token\u0000" }),
-  ...field("access-token", noToken, { "with-space": "to ken", "not-ascii": "tök€n" }),
-  ...field("access-token", noToken, { "absurdly-long": "t".repeat(32 * 1024) }),
-  ...field("token-type", noToken, { "other": "mac", "with-line-break": "bearer\r\nX-Injected: 1" }),
-  ...group("token/body-", noToken, {
-    "html": Fault.body("<!DOCTYPE html><html><body>Welcome</body></html>", contentType("text/html")),
-    "form": Fault.body("access_token=token-of-a-scenario", contentType("application/x-www-form-urlencoded")),
-    "array": Fault.body(`[${token}]`),
-    "null": Fault.body("null"),
-    "string": Fault.body(`"token-of-a-scenario"`),
-    "truncated": Fault.body(token.slice(0, -8)),
-    "trailing": Fault.body(`${token}}`),
-    "deeply-nested": Fault.body("[".repeat(10_000) + "]".repeat(10_000)),
-    "utf-16": Fault.body(Buffer.from(token, "utf16le"), contentType("application/json;charset=UTF-16")),
-    "garbage": Fault.body(Buffer.from(Array.from({ length: 256 }, (_, index) => (index * 167 + 13) % 256))),
-    "nothing": Fault.body(""),
-    "no-content": Fault.status(204)
-  }),
+  "token/expires-in-word": scenario(noToken, Fault.fields({ expires_in: "an hour" })),
+  "token/expires-in-empty": scenario(noToken, Fault.fields({ expires_in: "" })),
+  "token/expires-in-boolean": scenario(noToken, Fault.fields({ expires_in: true })),
+  "token/access-token-absent": scenario(noToken, Fault.fields({ access_token: undefined })),
+  "token/access-token-empty": scenario(noToken, Fault.fields({ access_token: "" })),
+  "token/access-token-null": scenario(noToken, Fault.fields({ access_token: null })),
+  "token/access-token-number": scenario(noToken, Fault.fields({ access_token: 12345 })),
+  "token/access-token-object": scenario(noToken, Fault.fields({ access_token: { value: "token-of-a-scenario" } })),
+  "token/access-token-with-line-break": scenario(noToken, Fault.fields({ access_token: "token\r\nX-Injected: 1" })),
+  "token/access-token-with-trailing-line-feed": scenario(noToken, Fault.fields({ access_token: "token\n" })),
+  "token/access-token-with-nul": scenario(noToken, Fault.fields({ access_token: "token\u0000" })),
+  "token/access-token-with-space": scenario(noToken, Fault.fields({ access_token: "to ken" })),
+  "token/access-token-not-ascii": scenario(noToken, Fault.fields({ access_token: "tök€n" })),
+  "token/access-token-absurdly-long": scenario(noToken, Fault.fields({ access_token: "t".repeat(32 * 1024) })),
+  "token/token-type-other": scenario(noToken, Fault.fields({ token_type: "mac" })),
+  "token/token-type-with-line-break": scenario(noToken, Fault.fields({ token_type: "bearer\r\nX-Injected: 1" })),
+  "token/body-html": scenario(noToken, Fault.body("<!DOCTYPE html><html><body>Welcome</body></html>", contentType("text/html"))),
+  "token/body-form": scenario(noToken, Fault.body("access_token=token-of-a-scenario", contentType("application/x-www-form-urlencoded"))),
+  "token/body-array": scenario(noToken, Fault.body(`[${token}]`)),
+  "token/body-null": scenario(noToken, Fault.body("null")),
+  "token/body-string": scenario(noToken, Fault.body(`"token-of-a-scenario"`)),
+  "token/body-truncated": scenario(noToken, Fault.body(token.slice(0, -8))),
+  "token/body-trailing": scenario(noToken, Fault.body(`${token}}`)),
+  "token/body-deeply-nested": scenario(noToken, Fault.body("[".repeat(10_000) + "]".repeat(10_000))),
+  "token/body-utf-16": scenario(noToken, Fault.body(Buffer.from(token, "utf16le"), contentType("application/json;charset=UTF-16"))),
+  "token/body-garbage": scenario(noToken, Fault.body(Buffer.from(Array.from({ length: 256 }, (_, index) => (index * 167 + 13) % 256)))),
+  "token/body-nothing": scenario(noToken, Fault.body("")),
+  "token/body-no-content": scenario(noToken, Fault.status(204)),
   "token/body-oauth-error": scenario(refused("InvalidClient"), Fault.status(200, oauthError("invalid_client"))),
 
   // The connection to the token endpoint fails, or the response is slow, large or invalid.
-  ...group("token/reset-", severalAttempts, brokenOff(Fault.reset)),
-  ...group("token/close-", severalAttempts, brokenOff(Fault.close)),
-  ...group("token/", severalAttempts, {
-    "not-http": Fault.notHttp(always),
-    "bad-chunks": Fault.badChunks(always),
-    "contradicting-lengths": Fault.contradictingLengths(always),
-    "huge-headers": Fault.hugeHeaders(always)
-  }),
-  ...group("token/", timeout, {
-    "silence-on-accept": Fault.silence("connection", always),
-    "silence": Fault.hang(always),
-    "silence-in-headers": Fault.silence("headers", always),
-    "silence-in-body": Fault.silence("body", always),
-    "drip": Fault.drip("50 millis", always)
-  }),
-  "token/drip-in-error": scenario(
-    "TokenRefusedError (Unavailable) or TokenRequestError (Timeout) after several attempts",
-    Fault.drip("50 millis", { ...always, status: 503 })
-  ),
-  ...group("token/", "TokenRequestError (TooLarge) after one attempt", floods(200)),
-  ...group("token/", refused("InvalidRequest"), floods(400), "-in-error"),
-  "token/fails-then-works": scenario("a token after 4 requests", [
-    Fault.status(503),
-    Fault.reset("body"),
-    Fault.status(500)
-  ]),
-  "token/uneven-delays": scenario("a token after 3 requests", [
+  "token/reset-on-accept": scenario(severalAttempts, Fault.reset("connection", always)),
+  "token/reset-before-headers": scenario(severalAttempts, Fault.reset("answer", always)),
+  "token/reset-in-headers": scenario(severalAttempts, Fault.reset("headers", always)),
+  "token/reset-in-body": scenario(severalAttempts, Fault.reset("body", always)),
+  "token/close-on-accept": scenario(severalAttempts, Fault.close("connection", always)),
+  "token/close-before-headers": scenario(severalAttempts, Fault.close("answer", always)),
+  "token/close-in-headers": scenario(severalAttempts, Fault.close("headers", always)),
+  "token/close-in-body": scenario(severalAttempts, Fault.close("body", always)),
+  "token/not-http": scenario(severalAttempts, Fault.notHttp(always)),
+  "token/bad-chunks": scenario(severalAttempts, Fault.badChunks(always)),
+  "token/contradicting-lengths": scenario(severalAttempts, Fault.contradictingLengths(always)),
+  "token/huge-headers": scenario(severalAttempts, Fault.hugeHeaders(always)),
+  "token/silence-on-accept": scenario(timeout, Fault.silence("connection", always)),
+  "token/silence": scenario(timeout, Fault.hang(always)),
+  "token/silence-in-headers": scenario(timeout, Fault.silence("headers", always)),
+  "token/silence-in-body": scenario(timeout, Fault.silence("body", always)),
+  "token/drip": scenario(timeout, Fault.drip("50 millis", always)),
+  "token/drip-in-error": scenario({ error: "TokenRefusedError", reason: "Unavailable", or: [{ error: "TokenRequestError", reason: "Timeout" }], attempts: "several" }, Fault.drip("50 millis", { times: Infinity, status: 503 })),
+  "token/flood-100-mb": scenario(tooLarge, Fault.flood(100 * 1024 * 1024)),
+  "token/flood-endless": scenario(tooLarge, Fault.flood(Infinity)),
+  "token/bomb": scenario(tooLarge, Fault.bomb(100)),
+  "token/flood-100-mb-in-error": scenario(refused("InvalidRequest"), Fault.flood(100 * 1024 * 1024, { status: 400 })),
+  "token/flood-endless-in-error": scenario(refused("InvalidRequest"), Fault.flood(Infinity, { status: 400 })),
+  "token/bomb-in-error": scenario(refused("InvalidRequest"), Fault.bomb(100, { status: 400 })),
+  "token/fails-then-works": scenario({ requests: 4 }, [Fault.status(503), Fault.reset("body"), Fault.status(500)]),
+  "token/uneven-delays": scenario({ requests: 3 }, [
     Fault.status(503, { delay: "170 millis" }),
     Fault.status(500, { delay: "20 millis" }),
     Fault.delay("230 millis")
   ]),
-  "token/stale-connection": scenario("a token after several requests", [Fault.status(503), Fault.stale()]),
+  "token/stale-connection": scenario({ requests: "several" }, [Fault.status(503), Fault.stale()]),
 
   // TLS fails.
   "token/tls": overTls(aToken, []),
@@ -186,56 +154,101 @@ export const scenarios = {
   "token/tls-unfinished-handshake": overTls(timeout, Fault.unfinishedHandshake(always)),
 
   // The token endpoint redirects.
-  ...group("token/redirect-", redirected, redirectsTo("elsewhere")),
-  ...group("token/redirect-", redirected, redirectsTo("itself"), "-to-itself"),
-  ...group("token/redirect-", redirected, {
-    "loop": Fault.redirect(307, "loop", always),
-    "without-location": Fault.redirect(302, {}),
-    "to-no-url": Fault.redirect(302, { location: "http://[" }),
-    "to-another-scheme": Fault.redirect(302, { location: "ftp://store.example.invalid/token" }),
-    "to-nothing": Fault.redirect(302, { location: "" }),
-    "with-endless-body": Fault.flood(Infinity, { status: 302 })
-  }),
+  "token/redirect-301": scenario(redirected, Fault.redirect(301, "elsewhere")),
+  "token/redirect-302": scenario(redirected, Fault.redirect(302, "elsewhere")),
+  "token/redirect-303": scenario(redirected, Fault.redirect(303, "elsewhere")),
+  "token/redirect-307": scenario(redirected, Fault.redirect(307, "elsewhere")),
+  "token/redirect-308": scenario(redirected, Fault.redirect(308, "elsewhere")),
+  "token/redirect-301-to-itself": scenario(redirected, Fault.redirect(301, "itself")),
+  "token/redirect-302-to-itself": scenario(redirected, Fault.redirect(302, "itself")),
+  "token/redirect-303-to-itself": scenario(redirected, Fault.redirect(303, "itself")),
+  "token/redirect-307-to-itself": scenario(redirected, Fault.redirect(307, "itself")),
+  "token/redirect-308-to-itself": scenario(redirected, Fault.redirect(308, "itself")),
+  "token/redirect-loop": scenario(redirected, Fault.redirect(307, "loop", always)),
+  "token/redirect-without-location": scenario(redirected, Fault.redirect(302, {})),
+  "token/redirect-to-no-url": scenario(redirected, Fault.redirect(302, { location: "http://[" })),
+  "token/redirect-to-another-scheme": scenario(redirected, Fault.redirect(302, { location: "ftp://store.example.invalid/token" })),
+  "token/redirect-to-nothing": scenario(redirected, Fault.redirect(302, { location: "" })),
+  "token/redirect-with-endless-body": scenario(redirected, Fault.flood(Infinity, { status: 302 })),
   "token/redirect-302-to-http": overTls(redirected, Fault.redirect(302, "elsewhere")),
   "token/redirect-307-to-http": overTls(redirected, Fault.redirect(307, "elsewhere")),
 
   // The token endpoint responds with an error status.
-  ...refusals(400, "InvalidRequest", "invalid_request"),
-  ...refusals(401, "InvalidClient", "invalid_client"),
-  ...refusals(403, "Other", "access_denied"),
-  ...group("token/", refused("Other"), { "404": Fault.status(404, html) }),
-  ...group("token/", refused("Other"), { "405": Fault.status(405), "413": Fault.status(413) }),
-  ...group("token/", refused("InvalidRequest"), {
-    "echo": Fault.echo(400),
-    "control-characters": Fault.status(
-      400,
-      oauthError("invalid_request\u0007", "line\r\nbreak \u001b[31mred\u001b[0m \u202eturned \u0000 nul")
-    )
-  }),
-  ...retryAfter(429, "RateLimited", refused("RateLimited")),
-  ...retryAfter(503, "Unavailable", "a token after 2 requests"),
+  "token/400-rfc": scenario(refused("InvalidRequest"), Fault.status(400, oauthError("invalid_request"))),
+  "token/400-gateway": scenario(refused("InvalidRequest"), Fault.status(400, gatewayError)),
+  "token/400-html": scenario(refused("InvalidRequest"), Fault.status(400, html)),
+  "token/400-nothing": scenario(refused("InvalidRequest"), Fault.status(400)),
+  "token/401-rfc": scenario(refused("InvalidClient"), Fault.status(401, oauthError("invalid_client"))),
+  "token/401-gateway": scenario(refused("InvalidClient"), Fault.status(401, gatewayError)),
+  "token/401-html": scenario(refused("InvalidClient"), Fault.status(401, html)),
+  "token/401-nothing": scenario(refused("InvalidClient"), Fault.status(401)),
+  "token/403-rfc": scenario(refused("Other"), Fault.status(403, oauthError("access_denied"))),
+  "token/403-gateway": scenario(refused("Other"), Fault.status(403, gatewayError)),
+  "token/403-html": scenario(refused("Other"), Fault.status(403, html)),
+  "token/403-nothing": scenario(refused("Other"), Fault.status(403)),
+  "token/404": scenario(refused("Other"), Fault.status(404, html)),
+  "token/405": scenario(refused("Other"), Fault.status(405)),
+  "token/413": scenario(refused("Other"), Fault.status(413)),
+  "token/echo": scenario(refused("InvalidRequest"), Fault.echo(400)),
+  "token/control-characters": scenario(refused("InvalidRequest"), Fault.status(
+    400,
+    oauthError("invalid_request\u0007", "line\r\nbreak \u001b[31mred\u001b[0m \u202eturned \u0000 nul")
+  )),
+  "token/429-retry-after-seconds": scenario(retried, Fault.status(429, retryAfter("1"))),
+  "token/429-retry-after-date": scenario(retried, Fault.retryDate(429, "2 seconds")),
+  "token/429-retry-after-zero": scenario(retried, Fault.status(429, retryAfter("0"))),
+  "token/429-retry-after-past": scenario(retried, Fault.status(429, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))),
+  "token/429-retry-after-negative": scenario(refused("RateLimited"), Fault.status(429, retryAfter("-5"))),
+  "token/429-retry-after-fraction": scenario(refused("RateLimited"), Fault.status(429, retryAfter("0.5"))),
+  "token/429-retry-after-junk": scenario(refused("RateLimited"), Fault.status(429, retryAfter("soon"))),
+  "token/429-retry-after-twice": scenario(retried, Fault.status(429, retryAfter("1", "2"))),
+  "token/429-without-retry-after": scenario(refused("RateLimited"), Fault.status(429)),
+  "token/429-retry-after-year": scenario(refused("RateLimited"), Fault.status(429, retryAfter("31536000"))),
+  "token/503-retry-after-seconds": scenario(retried, Fault.status(503, retryAfter("1"))),
+  "token/503-retry-after-date": scenario(retried, Fault.retryDate(503, "2 seconds")),
+  "token/503-retry-after-zero": scenario(retried, Fault.status(503, retryAfter("0"))),
+  "token/503-retry-after-past": scenario(retried, Fault.status(503, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))),
+  "token/503-retry-after-negative": scenario(retried, Fault.status(503, retryAfter("-5"))),
+  "token/503-retry-after-fraction": scenario(retried, Fault.status(503, retryAfter("0.5"))),
+  "token/503-retry-after-junk": scenario(retried, Fault.status(503, retryAfter("soon"))),
+  "token/503-retry-after-twice": scenario(retried, Fault.status(503, retryAfter("1", "2"))),
+  "token/503-without-retry-after": scenario(retried, Fault.status(503)),
+  "token/503-retry-after-year": scenario(refused("Unavailable"), Fault.status(503, retryAfter("31536000"))),
   "token/429-always": scenario(refused("RateLimited"), Fault.status(429, always)),
-  ...{ ...outage(500), ...outage(502), ...outage(503), ...outage(504), ...outage(529), ...outage(599) },
+  "token/500-json": scenario(outage, Fault.status(500, persistentJson)),
+  "token/500-html": scenario(outage, Fault.status(500, persistentHtml)),
+  "token/500-nothing": scenario(outage, Fault.status(500, always)),
+  "token/502-json": scenario(outage, Fault.status(502, persistentJson)),
+  "token/502-html": scenario(outage, Fault.status(502, persistentHtml)),
+  "token/502-nothing": scenario(outage, Fault.status(502, always)),
+  "token/503-json": scenario(outage, Fault.status(503, persistentJson)),
+  "token/503-html": scenario(outage, Fault.status(503, persistentHtml)),
+  "token/503-nothing": scenario(outage, Fault.status(503, always)),
+  "token/504-json": scenario(outage, Fault.status(504, persistentJson)),
+  "token/504-html": scenario(outage, Fault.status(504, persistentHtml)),
+  "token/504-nothing": scenario(outage, Fault.status(504, always)),
+  "token/529-json": scenario(outage, Fault.status(529, persistentJson)),
+  "token/529-html": scenario(outage, Fault.status(529, persistentHtml)),
+  "token/529-nothing": scenario(outage, Fault.status(529, always)),
+  "token/599-json": scenario(outage, Fault.status(599, persistentJson)),
+  "token/599-html": scenario(outage, Fault.status(599, persistentHtml)),
+  "token/599-nothing": scenario(outage, Fault.status(599, always)),
 
   // The API rejects, refuses or redirects.
-  "api/401-once": scenario(
-    "one new token, one repeat if the body can be sent again; the caller gets the second response",
-    unauthorized(`"invalid_token"`, onApi)
-  ),
-  "api/401-always": scenario(
-    "two requests and one new token, then the caller gets the 401; many calls: five at once, then one per minute",
-    unauthorized(`"invalid_token"`)
-  ),
-  "api/401-hundred-at-once": scenario("one new token for all of them", Fault.revoke(onApi)),
-  ...group("api/", "one request, no new token", {
-    "missing-scope": unauthorized(`"insufficient_scope"`),
-    "missing-product": unauthorized(
-      `"invalid_token", error_description="oauth.v2.InvalidApiKeyForGivenResource: NoApiProductMatch"`
-    ),
-    "403": Fault.status(403, { ...onApi, ...always, body: `{"message":"no entitlement"}` })
-  }),
-  ...group("api/redirect-", notForwarded, redirectsTo("elsewhere", onApi)),
-  "api/redirect-to-http": overTls(notForwarded, Fault.redirect(302, "elsewhere", onApi)),
-  "api/pointed-elsewhere": scenario("UntrustedOriginError, nothing is sent", []),
-  "api/only-literal-bearer": scenario("the literal Bearer, with any token_type", Fault.fields({ token_type: "bearer" }))
+  "api/401-once": scenario({ status: 200, requests: 2, newTokens: 1 }, unauthorized(`"invalid_token"`, onApi)),
+  "api/401-always": scenario({ status: 401, requests: 2, newTokens: 1 }, unauthorized(`"invalid_token"`)),
+  "api/401-hundred-at-once": scenario({ status: 200, calls: 100, requests: 200, newTokens: 1 }, Fault.revoke(onApi)),
+  "api/missing-scope": scenario({ status: 401, requests: 1, newTokens: 0 }, unauthorized(`"insufficient_scope"`)),
+  "api/missing-product": scenario({ status: 401, requests: 1, newTokens: 0 }, unauthorized(
+    `"invalid_token", error_description="oauth.v2.InvalidApiKeyForGivenResource: NoApiProductMatch"`
+  )),
+  "api/403": scenario({ status: 403, requests: 1, newTokens: 0 }, Fault.status(403, { on: "api", times: Infinity, body: `{"message":"no entitlement"}` })),
+  "api/redirect-301": scenario({ status: 301, requests: 1, newTokens: 0 }, Fault.redirect(301, "elsewhere", onApi)),
+  "api/redirect-302": scenario({ status: 302, requests: 1, newTokens: 0 }, Fault.redirect(302, "elsewhere", onApi)),
+  "api/redirect-303": scenario({ status: 303, requests: 1, newTokens: 0 }, Fault.redirect(303, "elsewhere", onApi)),
+  "api/redirect-307": scenario({ status: 307, requests: 1, newTokens: 0 }, Fault.redirect(307, "elsewhere", onApi)),
+  "api/redirect-308": scenario({ status: 308, requests: 1, newTokens: 0 }, Fault.redirect(308, "elsewhere", onApi)),
+  "api/redirect-to-http": overTls({ status: 302, requests: 1, newTokens: 0 }, Fault.redirect(302, "elsewhere", onApi)),
+  "api/pointed-elsewhere": scenario({ error: "UntrustedOriginError", requests: 0, newTokens: 0 }, []),
+  "api/only-literal-bearer": scenario({ status: 200, requests: 1, newTokens: 0 }, Fault.fields({ token_type: "bearer" }))
 }

@@ -14,7 +14,7 @@ import { constTrue } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { steeringPath } from "../EmulatorOptions.js"
-import type { Ending } from "../FaultModel.js"
+import type { Ending } from "../Fault.js"
 import { unusable } from "./rules.js"
 import type { Settings } from "./settings.js"
 

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { steeringPath } from "../EmulatorOptions.js"
-import type { Fault } from "../FaultModel.js"
+import type { Fault } from "../Fault.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import * as Scenario from "../Scenario.js"
 import type { FaultQueue } from "./faultQueue.js"
@@ -139,7 +139,10 @@ const hashOf = (text: string, tag: string) =>
 const html = ({ settings }: Parts) =>
   Effect.map(page, (text) => {
     const names = Scenario.names.filter((name) => settings.tls || !Scenario.all[name].tls)
-    const options = names.map((name) => `<option title="${Scenario.all[name].expected}">${name}</option>`).join("")
+    const options = names.map((name) => {
+      const outcome = Scenario.describeOutcome(Scenario.all[name].outcome)
+      return `<option title="${outcome}">${name}</option>`
+    }).join("")
     return HttpServerResponse.text(text.replace("<option></option>", options), {
       contentType: "text/html; charset=utf-8",
       headers: {

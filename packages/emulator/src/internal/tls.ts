@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import * as Tls from "node:tls"
 import * as Effect from "effect/Effect"
-import type { TlsFlaw } from "../FaultModel.js"
+import type { TlsFlaw } from "../Fault.js"
 import * as x509 from "./x509.js"
 
 export type TlsServers = Effect.Effect.Success<typeof make>

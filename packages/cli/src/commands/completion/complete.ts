@@ -49,7 +49,8 @@ const profileRows = Effect.map(profileNames, (names) => names.map((name): Row =>
 
 const scenarioRows = Effect.map(
   Effect.promise(() => import("@store-api/emulator/Scenario")),
-  ({ all, names }) => names.map((name): Row => [name, all[name].expected])
+  ({ all, describeOutcome, names }) =>
+    names.map((name): Row => [name, describeOutcome(all[name].outcome)])
 )
 
 const valuesOf = ({ choices = [], value }: flags.Flag) => {

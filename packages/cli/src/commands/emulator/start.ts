@@ -62,7 +62,7 @@ export const start = (given: Given) =>
   }).pipe(Effect.scoped)
 
 const scenarioList = Scenario.names.map((name) =>
-  `${name.padEnd(44)}${Scenario.all[name].expected}`
+  `${name.padEnd(44)}${Scenario.describeOutcome(Scenario.all[name].outcome)}`
 ).join("\n")
 
 const scenarioOf = (name: string, tls: boolean): Effect.Effect<Scenario.Name, Fault> => {

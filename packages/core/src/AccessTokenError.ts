@@ -113,7 +113,7 @@ export class CredentialsError
       reason: Schema.String,
       /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */
       variable: OptionalText,
-      /** The end of the cooldown, if there is one. Default none. */
+      /** Never set, because the credentials must change first. Each `AccessTokenError` has this field. */
       retryAt: RetryAt
     })
   )

@@ -170,7 +170,7 @@ export const make = (
   Effect.gen(function*() {
     yield* checkKinds("shared", options)
     const source = yield* TokenSource.TokenSource
-    if (Option.isNone(source.purpose)) {
+    if (!Option.isOption(source.purpose) || Option.isNone(source.purpose)) {
       return yield* unusable("TokenSource.purpose", "is missing: a source without a purpose cannot be shared")
     }
     const readPurpose = source.purpose.value

@@ -390,7 +390,8 @@ const credentialsOf = (options: Options) =>
     }
     yield* Effect.mapError(checkBy([], options), ({ field, reason }) => unusable(field, reason))
     const credentials = ClientCredentials.make(options)
-    const { checkCredentials = () => Effect.void } = options.endpoint?.request ?? specification
-    yield* Effect.flatMap(credentials, checkCredentials)
+    const { checkCredentials } = options.endpoint?.request ?? specification
+    // The endpoint finds one that is not a function.
+    if (Predicate.isFunction(checkCredentials)) yield* Effect.flatMap(credentials, checkCredentials)
     return credentials
   })

@@ -112,10 +112,7 @@ export const make = (
     yield* checkKinds("endpoint", options)
     const url = yield* endpointUrl(options)
     const { request = TokenRequest.specification } = options
-    const isComplete = Predicate.isReadonlyRecord(request) && typeof request.request === "function" &&
-      (typeof request.identity === "string" || Redacted.isRedacted(request.identity))
-    const problem = isComplete ? request.problem : "must come from TokenRequest"
-    if (problem !== undefined) return yield* unusable("endpoint.request", problem)
+    yield* checkRequest(request)
     const {
       attemptTimeout = limits.defaultAttemptTimeout,
       credentials,
@@ -150,6 +147,21 @@ export const make = (
         secret: clientSecret,
         maxLifetime: maxLife
       }))
+    )
+  })
+
+/** A request comes from `TokenRequest`, or from JavaScript. */
+const checkRequest = (request: TokenRequest.TokenRequest) =>
+  Effect.gen(function*() {
+    const isComplete = Predicate.isReadonlyRecord(request) && Predicate.isFunction(request.request) &&
+      (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
+    if (!isComplete) return yield* unusable("endpoint.request", "must come from TokenRequest")
+    yield* checkKinds("endpoint.request", request, { checkCredentials: "function" })
+    const { problem } = request
+    if (problem === undefined) return
+    return yield* unusable(
+      "endpoint.request",
+      Predicate.isString(problem) && problem !== "" ? problem : "must have a text as its problem"
     )
   })
 

@@ -246,6 +246,15 @@ const ofPurpose = (purpose: unknown) => {
   }))
 }
 
+test("a source that is written without the field purpose cannot be shared", function*() {
+  const { acquire } = TokenSource.make(() => Effect.die("not asked"))
+  const made = SharedTokenSource.make().pipe(
+    Effect.provideService(TokenSource.TokenSource, untyped({ acquire })),
+    Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory)
+  )
+  yield* isRefused(made, "TokenSource.purpose", "none")
+})
+
 test("a purpose of a source that is not an Effect fails", function*() {
   for (const purpose of [5, "a canary", {}, [], () => "a canary"]) {
     const { made } = yield* ofPurpose(purpose)

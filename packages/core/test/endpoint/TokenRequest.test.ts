@@ -252,6 +252,20 @@ describe("TokenRequest", () => {
         "must have a scope"
       ],
       [{ request: TokenRequest.make({ ...specification, maxLifetime: 0 }) }, "endpoint.maxLifetime", tooShort],
+      ...[5, ""].map((problem) =>
+        [
+          { request: TokenRequest.make({ ...specification, problem: problem as string }) },
+          "endpoint.request",
+          "must have a text as its problem"
+        ] as const
+      ),
+      ...[null, 5, {}].map((check) =>
+        [
+          { request: TokenRequest.make({ ...specification, checkCredentials: check as unknown as () => Effect.Effect<void> }) },
+          "endpoint.request.checkCredentials",
+          "must be a function"
+        ] as const
+      ),
       ...[undefined, null, 5].map((identity) =>
         [
           { request: TokenRequest.make({ ...specification, identity: identity as unknown as string }) },

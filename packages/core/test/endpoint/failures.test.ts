@@ -249,6 +249,7 @@ describe("error responses", () => {
     form.set("key", key)
     const places: ReadonlyArray<readonly [place: string, sent: HttpClientRequest.HttpClientRequest]> = [
       ["a header", HttpClientRequest.setHeader(post, "x-api-key", key)],
+      ["a header whose name begins like one that describes the message", HttpClientRequest.setHeader(post, "content-hmac", key)],
       ["a header with a scheme", HttpClientRequest.setHeader(post, "x-authorization", `ApiKey ${key}`)],
       ["a bearer token", HttpClientRequest.bearerToken(post, key)],
       ["the password of basic", HttpClientRequest.setHeader(post, "authorization", `basic ${btoa(`shop:${key}`)}`)],

@@ -12,7 +12,7 @@ import { formDecode } from "./sanitise.js"
 type Field = readonly [name: string, value: unknown]
 
 /** Headers that describe the message. Our own have texts such as `application/json`. */
-const descriptive = /^(accept|content|user-agent)\b/
+const descriptive = /^(accept|accept-encoding|content-(type|language|length|encoding)|user-agent)$/
 
 /** Parameters with the client id, or with a constant of a protocol such as `grant_type` or `client_assertion_type`. */
 const publicName = /^client_?id$|type$/i

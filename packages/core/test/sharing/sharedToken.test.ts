@@ -13,7 +13,7 @@ import {
 import { allSeries } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import { DateTime, Effect, Exit, Fiber, Layer, Logger, LogLevel, Metric, Option, Redacted, Ref } from "effect"
+import { DateTime, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Metric, Option, Redacted, Ref } from "effect"
 import { TestClock } from "effect"
 import {
   credentials,
@@ -75,6 +75,52 @@ describe("SharedTokenSource", () => {
     yield* drive(yield* Effect.fork(Effect.sleep("2 seconds")))
     revoked.add("Bearer token-1").add("Bearer token-2")
     deepStrictEqual([yield* requests, yield* call(members), yield* requests], [2, [200], 3])
+  })
+
+  /** The token that an acquisition returns. */
+  const tokenOf = (acquisition: Acquisition) =>
+    Effect.gen(function*() {
+      const { exit } = yield* drive(yield* Effect.fork(acquisition))
+      return yield* exit
+    })
+
+  test("a token that is read again does not end later, though the clock of its store was set back", function*() {
+    const { start, store } = yield* fleet()
+    const written = yield* tokenOf((yield* start()).get())
+    yield* drive(yield* Effect.fork(Effect.sleep("20 minutes")))
+    let setBack = 0
+    const reader = yield* start({
+      store: {
+        ...store,
+        get: (key) =>
+          Effect.map(
+            store.get(key),
+            Option.map(({ entry, remaining }) => ({ entry, remaining: Duration.sum(remaining, setBack) }))
+          )
+      }
+    })
+    const first = yield* tokenOf(reader.get())
+    setBack = 10 * minute
+    const again = yield* tokenOf(reader.get())
+    assert.strictEqual(valueOf(again), valueOf(written))
+    assert.strictEqual(again.expiresAt.epochMillis, first.expiresAt.epochMillis)
+  })
+
+  test("a store that responds late does not prolong a token", function*() {
+    const { start, store } = yield* fleet()
+    const written = yield* tokenOf((yield* start()).get())
+    const get: TokenStore.Service["get"] = (key) => Effect.tap(store.get(key), Effect.sleep("20 seconds"))
+    const reader = yield* start({ store: { ...store, get }, storeTimeout: "30 seconds" })
+    const read = yield* tokenOf(reader.get())
+    assert.strictEqual(valueOf(read), valueOf(written))
+    assert.strictEqual(read.expiresAt.epochMillis, written.expiresAt.epochMillis)
+  })
+
+  test("an expired token is not replaced by itself, though the store has it for longer", function*() {
+    const { requests, start } = yield* fleet()
+    const expired = yield* tokenOf((yield* start()).get())
+    const replaced = yield* tokenOf((yield* start()).replace(expired))
+    deepStrictEqual([valueOf(replaced), yield* requests], ["token-2", 2])
   })
 
   test("defines its metrics as incremental counters with a name and a description", function*() {

@@ -10,7 +10,9 @@ const program = Effect.gen(function*() {
   const { clientId, clientSecret } = Emulator.demoClient
   yield* Console.log(`export STORE_API_AUTH_URL='${emulator.url}' STORE_API_URL='${apiUrl}'`)
   yield* Console.log(
-    `export STORE_API_CLIENT_ID='${clientId}' STORE_API_CLIENT_SECRET='${Redacted.value(clientSecret)}'`
+    `export STORE_API_CLIENT_ID='${clientId}' STORE_API_CLIENT_SECRET='${
+      Redacted.value(clientSecret)
+    }'`
   )
   yield* Effect.never
 })

@@ -34,7 +34,10 @@ const demo = (env: Record<string, string> = {}, columns?: number): Effect.Effect
     vi.restoreAllMocks()
     Object.assign(process.stdout, { isTTY, columns: hadColumns })
   })
-  return Effect.map(Effect.acquireUseRelease(replace, () => main, () => restore), (status) => ({ status, ...written }))
+  return Effect.map(
+    Effect.acquireUseRelease(replace, () => main, () => restore),
+    (status) => ({ status, ...written })
+  )
 }
 
 /** The format of the emulator's access tokens. No other output of the demo matches it. */
@@ -46,7 +49,13 @@ const assertNoSecrets = ({ stderr, stdout }: Finished, secrets: ReadonlyArray<st
   const text = stdout + stderr
   assert.notMatch(text, tokenLike)
   for (const secret of secrets) {
-    for (const form of [secret, encodeURIComponent(secret), Buffer.from(secret).toString("base64")]) {
+    for (
+      const form of [
+        secret,
+        encodeURIComponent(secret),
+        Buffer.from(secret).toString("base64")
+      ]
+    ) {
       assert.notInclude(text, form)
     }
   }
@@ -94,7 +103,9 @@ describe("the demo with the emulator", () => {
       assert.match(stdout, /expires +\d{4}-\d\d-\d\dT/)
       assert.match(stdout, /cached token +is not used: TokenExpiredError, Elapsed\n/)
       assert.match(stdout, /on the wire +api 401, then token 200, then api 200\n/)
-      const counts = [...stdout.matchAll(/token requests +(\d+) in all/g)].map(([, count]) => count)
+      const counts = [...stdout.matchAll(/token requests +(\d+) in all/g)].map(([, count]) =>
+        count
+      )
       deepStrictEqual(counts, ["1", "1", "2", "3"])
       const acquired = [...stdout.matchAll(/acquired +([^,\n]+),/g)].map(([, at]) => at)
       assert.strictEqual(acquired.length, 2)
@@ -119,7 +130,10 @@ describe("the demo with a service", () => {
             developerEmail: "some.person@company.example"
           }]
         })
-        const finished = yield* demo({ ...environment(emulator.url), STORE_API_DEMO_PATH: "/orders?page=1" })
+        const finished = yield* demo({
+          ...environment(emulator.url),
+          STORE_API_DEMO_PATH: "/orders?page=1"
+        })
         assert.strictEqual(finished.status, 0, finished.stderr)
         const { stdout } = finished
         assert.match(stdout, /application +Evil\[2Jname\n/)
@@ -148,7 +162,11 @@ describe("the demo with a service", () => {
   it.scopedLive("draws the timeline to the width of the terminal, or not at all", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
-      const variables = { ...environment(emulator.url), STORE_API_DEMO_PATH: "/orders", NO_COLOR: "1" }
+      const variables = {
+        ...environment(emulator.url),
+        STORE_API_DEMO_PATH: "/orders",
+        NO_COLOR: "1"
+      }
       const drawn = (columns: number) =>
         Effect.map(demo(variables, columns), ({ stdout }) => stdout.split("\nTimeline\n")[1])
       const longest = (text = "") => Math.max(...text.split("\n").map((line) => line.length))
@@ -168,10 +186,19 @@ describe("the demo with a service", () => {
     Effect.gen(function*() {
       const working = environment((yield* Emulator.make()).url)
       yield* assertSentences([
-        [{ ...working, STORE_API_CLIENT_SECRET: wrong }, "STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET"],
-        [{ ...working, STORE_API_DEMO_PATH: "https://elsewhere.example/orders" }, "STORE_API_DEMO_PATH"],
+        [
+          { ...working, STORE_API_CLIENT_SECRET: wrong },
+          "STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET"
+        ],
+        [
+          { ...working, STORE_API_DEMO_PATH: "https://elsewhere.example/orders" },
+          "STORE_API_DEMO_PATH"
+        ],
         [{ ...working, STORE_API_DEMO_PATH: "/v1/oauth/accesstoken" }, "STORE_API_DEMO_PATH"],
-        [{ ...working, STORE_API_URL: "http://127.0.0.1:9", STORE_API_DEMO_PATH: "/" }, "STORE_API_URL"]
+        [
+          { ...working, STORE_API_URL: "http://127.0.0.1:9", STORE_API_DEMO_PATH: "/" },
+          "STORE_API_URL"
+        ]
       ])
     }))
 })
@@ -181,13 +208,16 @@ describe("the demo with a configuration that fails", () => {
   const names = Object.keys(whole)
   const { STORE_API_AUTH_URL, ...others } = whole
   const empty = Object.fromEntries(names.map((name) => [name, ""]))
-  const listed = (names: ReadonlyArray<string>) => names.join(", ").replace(/, (\w+)$/, " and $1")
+  const listed = (names: ReadonlyArray<string>) =>
+    names.join(", ").replace(/, (\w+)$/, " and $1")
 
   it.live("names all variables that are missing, empty or mistyped at once", () =>
     assertSentences([
       ...Object.entries(whole).map(([set, value]): Wrong => [
         { [set]: value },
-        `${set} is set, so the real service is used, but ${listed(names.filter((name) => name !== set))} are missing:`
+        `${set} is set, so the real service is used, but ${
+          listed(names.filter((name) => name !== set))
+        } are missing:`
       ]),
       [
         { ...others, STORE_API_AUTHURL: STORE_API_AUTH_URL },
@@ -195,7 +225,11 @@ describe("the demo with a configuration that fails", () => {
         "used, but STORE_API_AUTH_URL is missing:"
       ],
       [{ STORE_API_AUTHURL: "/orders" }, "STORE_API_AUTHURL is set, so the real", ...names],
-      [{ STORE_API_DEMO_PATH: "/orders" }, "STORE_API_DEMO_PATH is set, so the real", ...names],
+      [
+        { STORE_API_DEMO_PATH: "/orders" },
+        "STORE_API_DEMO_PATH is set, so the real",
+        ...names
+      ],
       [empty, `${listed(names)} are empty:`],
       [
         { STORE_API_AUTH_URL: "", STORE_API_CLIENT_ID: "an-id", STORE_API_CLIENT_SECRET: "" },
@@ -225,5 +259,8 @@ describe("the demo with a configuration that fails", () => {
     }))
 
   it.live("names the variable of a token endpoint that is not there", () =>
-    assertSentences([[{ ...whole, STORE_API_AUTH_URL: "http://127.0.0.1:9" }, "STORE_API_AUTH_URL"]]))
+    assertSentences([[
+      { ...whole, STORE_API_AUTH_URL: "http://127.0.0.1:9" },
+      "STORE_API_AUTH_URL"
+    ]]))
 })

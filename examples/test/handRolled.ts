@@ -7,7 +7,9 @@ export interface Token {
   readonly expiresAt: number
 }
 
-export const inRef = <E>(request: Effect.Effect<Token, E>): Effect.Effect<Effect.Effect<string, E>> =>
+export const inRef = <E>(
+  request: Effect.Effect<Token, E>
+): Effect.Effect<Effect.Effect<string, E>> =>
   Effect.map(Ref.make(Option.none<Token>()), (held) =>
     Effect.gen(function*() {
       const token = yield* Ref.get(held)
@@ -18,10 +20,14 @@ export const inRef = <E>(request: Effect.Effect<Token, E>): Effect.Effect<Effect
       return next.value
     }))
 
-export const withTtl = <E>(request: Effect.Effect<Token, E>): Effect.Effect<Effect.Effect<string, E>> =>
+export const withTtl = <E>(
+  request: Effect.Effect<Token, E>
+): Effect.Effect<Effect.Effect<string, E>> =>
   Effect.cachedWithTTL(Effect.map(request, ({ value }) => value), "55 minutes")
 
-export const inCache = <E>(request: Effect.Effect<Token, E>): Effect.Effect<Effect.Effect<string, E>> =>
+export const inCache = <E>(
+  request: Effect.Effect<Token, E>
+): Effect.Effect<Effect.Effect<string, E>> =>
   Effect.map(
     Cache.make({
       capacity: 1,

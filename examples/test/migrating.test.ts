@@ -2,7 +2,13 @@
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient, TokenSource } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  TokenSource
+} from "@store-api/core"
 import {
   Clock,
   Context,
@@ -47,12 +53,16 @@ type Get = Effect.Effect<string, AccessTokenError.AccessTokenError>
 
 const sourceOf = (request: Request) =>
   TokenSource.layer(() =>
-    Effect.zipWith(DateTime.now, request, (acquiredAt, { expiresAt, value }) =>
-      new AccessToken.AccessToken({
-        value: Redacted.make(value),
-        acquiredAt,
-        expiresAt: DateTime.unsafeMake(expiresAt)
-      }))
+    Effect.zipWith(
+      DateTime.now,
+      request,
+      (acquiredAt, { expiresAt, value }) =>
+        new AccessToken.AccessToken({
+          value: Redacted.make(value),
+          acquiredAt,
+          expiresAt: DateTime.unsafeMake(expiresAt)
+        })
+    )
   )
 
 const provided = (request: Request) =>
@@ -62,7 +72,10 @@ const provided = (request: Request) =>
   )
 
 const provider = (request: Request): Effect.Effect<Get, never, Scope.Scope> =>
-  Effect.map(provided(request), ({ get }) => Effect.map(get, ({ value }) => Redacted.value(value)))
+  Effect.map(
+    provided(request),
+    ({ get }) => Effect.map(get, ({ value }) => Redacted.value(value))
+  )
 
 type Use<A> = (
   get: Get,
@@ -75,7 +88,8 @@ const adjustable = Effect.map(Effect.clock, (clock) => {
   let back = 0
   const wall = () => clock.unsafeCurrentTimeMillis() - back
   return {
-    setBack: (by: Duration.DurationInput) => Effect.sync(() => void (back += Duration.toMillis(by))),
+    setBack: (by: Duration.DurationInput) =>
+      Effect.sync(() => void (back += Duration.toMillis(by))),
     clock: {
       [Clock.ClockTypeId]: Clock.ClockTypeId,
       unsafeCurrentTimeMillis: wall,
@@ -96,17 +110,26 @@ const each = <A>(settings: Endpoint, use: Use<A>) => {
       const get = yield* Effect.withClock(make(request), clock)
       return yield* use(Effect.withClock(get, clock), requests, setBack)
     }))
-  return Effect.all({ inRef: one(inRef), withTtl: one(withTtl), inCache: one(inCache), provider: one(provider) })
+  return Effect.all({
+    inRef: one(inRef),
+    withTtl: one(withTtl),
+    inCache: one(inCache),
+    provider: one(provider)
+  })
 }
 
 /** Runs an effect to its end, and advances the clock in steps for as long as it needs. */
-const settled = <A, E>(fiber: Fiber.Fiber<A, E>, step: Duration.DurationInput = "100 millis") =>
+const settled = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
+  step: Duration.DurationInput = "100 millis"
+) =>
   Effect.gen(function*() {
     while (Option.isNone(yield* Fiber.poll(fiber))) yield* TestClock.adjust(step)
     return yield* Fiber.await(fiber)
   })
 
-const at = <A, E>(effect: Effect.Effect<A, E>) => Effect.flatMap(Effect.fork(effect), (fiber) => settled(fiber))
+const at = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.flatMap(Effect.fork(effect), (fiber) => settled(fiber))
 
 const tag = <A>(exit: Exit.Exit<A, unknown>) =>
   Exit.match(exit, {
@@ -127,16 +150,19 @@ describe("the bugs of hand-written caches, which the provider does not have", ()
 
   it.effect("interrupting the first caller interrupts the others, or sends a second request", () =>
     Effect.gen(function*() {
-      const found = yield* each({ takes: "1 second" }, (get, requests) =>
-        Effect.gen(function*() {
-          const first = yield* Effect.fork(get)
-          yield* TestClock.adjust("100 millis")
-          const second = yield* Effect.fork(get)
-          yield* TestClock.adjust("100 millis")
-          yield* Fiber.interrupt(first)
-          const exit = yield* settled(second)
-          return [tag(exit), yield* requests] as const
-        }))
+      const found = yield* each(
+        { takes: "1 second" },
+        (get, requests) =>
+          Effect.gen(function*() {
+            const first = yield* Effect.fork(get)
+            yield* TestClock.adjust("100 millis")
+            const second = yield* Effect.fork(get)
+            yield* TestClock.adjust("100 millis")
+            yield* Fiber.interrupt(first)
+            const exit = yield* settled(second)
+            return [tag(exit), yield* requests] as const
+          })
+      )
       deepStrictEqual(found, {
         inRef: ["a token", 2],
         withTtl: ["a token", 2],
@@ -153,14 +179,21 @@ describe("the bugs of hand-written caches, which the provider does not have", ()
           yield* TestClock.adjust("30 minutes")
           return tag(yield* Effect.exit(get))
         }))
-      deepStrictEqual(found, { inRef: "a token", withTtl: "an error", inCache: "an error", provider: "a token" })
+      deepStrictEqual(found, {
+        inRef: "a token",
+        withTtl: "an error",
+        inCache: "an error",
+        provider: "a token"
+      })
     }))
 
   it.effect("during an outage each call sends a request", () =>
     Effect.gen(function*() {
       const found = yield* each({ fails: () => true }, (get, requests) =>
         Effect.gen(function*() {
-          for (let call = 0; call < 1000; call++) yield* Effect.exit(get)
+          for (let call = 0; call < 1000; call++) {
+            yield* Effect.exit(get)
+          }
           return yield* requests
         }))
       // The other two cache the failure.
@@ -178,7 +211,12 @@ describe("the bugs of hand-written caches, which the provider does not have", ()
           return tag(yield* Effect.exit(get))
         }))
       // The Ref does not renew before expiry.
-      deepStrictEqual(found, { inRef: "a token", withTtl: "an error", inCache: "an error", provider: "a token" })
+      deepStrictEqual(found, {
+        inRef: "a token",
+        withTtl: "an error",
+        inCache: "an error",
+        provider: "a token"
+      })
     }))
 
   it.effect("callers wait for each renewal", () =>
@@ -209,18 +247,31 @@ describe("the bugs of hand-written caches, which the provider does not have", ()
           return yield* get
         }))
       // The other two renew after 55 minutes.
-      deepStrictEqual(found, { inRef: "token-1", withTtl: "token-2", inCache: "token-2", provider: "token-2" })
+      deepStrictEqual(found, {
+        inRef: "token-1",
+        withTtl: "token-2",
+        inCache: "token-2",
+        provider: "token-2"
+      })
     }))
 
   it.effect("returns an expired token when its lifetime is shorter than expected", () =>
     Effect.gen(function*() {
-      const found = yield* each({ life: (n) => n === 1 ? "10 minutes" : "60 minutes" }, (get) =>
-        Effect.gen(function*() {
-          yield* get
-          yield* TestClock.adjust("20 minutes")
-          return yield* get
-        }))
-      deepStrictEqual(found, { inRef: "token-2", withTtl: "token-1", inCache: "token-1", provider: "token-2" })
+      const found = yield* each(
+        { life: (n) => n === 1 ? "10 minutes" : "60 minutes" },
+        (get) =>
+          Effect.gen(function*() {
+            yield* get
+            yield* TestClock.adjust("20 minutes")
+            return yield* get
+          })
+      )
+      deepStrictEqual(found, {
+        inRef: "token-2",
+        withTtl: "token-1",
+        inCache: "token-1",
+        provider: "token-2"
+      })
     }))
 
   it.effect("a wall clock that is set back extends the lifetime of a token", () =>
@@ -233,7 +284,12 @@ describe("the bugs of hand-written caches, which the provider does not have", ()
           yield* TestClock.adjust("45 minutes")
           return yield* get
         }))
-      deepStrictEqual(found, { inRef: "token-1", withTtl: "token-1", inCache: "token-1", provider: "token-2" })
+      deepStrictEqual(found, {
+        inRef: "token-1",
+        withTtl: "token-1",
+        inCache: "token-1",
+        provider: "token-2"
+      })
     }))
 
   it.effect("a revoked token is sent until it expires", () =>
@@ -242,14 +298,17 @@ describe("the bugs of hand-written caches, which the provider does not have", ()
       const api = HttpClient.make((request) =>
         Effect.succeed(HttpClientResponse.fromWeb(
           request,
-          new Response(null, { status: request.headers["authorization"] === "Bearer token-2" ? 200 : 401 })
+          new Response(null, {
+            status: request.headers["authorization"] === "Bearer token-2" ? 200 : 401
+          })
         ))
       )
       const byHand = yield* each({}, (get) =>
         Effect.gen(function*() {
           const client = HttpClient.mapRequestEffect(
             api,
-            (request) => Effect.map(get, (token) => HttpClientRequest.bearerToken(request, token))
+            (request) =>
+              Effect.map(get, (token) => HttpClientRequest.bearerToken(request, token))
           )
           const call = Effect.orDie(client.get("https://api.store.example/orders"))
           yield* call
@@ -259,7 +318,9 @@ describe("the bugs of hand-written caches, which the provider does not have", ()
       deepStrictEqual(byHand, { inRef: 401, withTtl: 401, inCache: 401, provider: 401 })
 
       const { request, requests } = yield* endpoint({})
-      const authorized = yield* AuthorizedHttpClient.withAccessToken(api, { apiUrl: "https://api.store.example" }).pipe(
+      const authorized = yield* AuthorizedHttpClient.withAccessToken(api, {
+        apiUrl: "https://api.store.example"
+      }).pipe(
         Effect.provideServiceEffect(AccessTokenProvider.AccessTokenProvider, provided(request))
       )
       assert.strictEqual((yield* authorized.get("/orders")).status, 200)

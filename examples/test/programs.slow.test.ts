@@ -2,7 +2,15 @@
  * Runs each example in a process of its own, and checks its output and the requests that it sends. `npm run effect4`
  * runs them with Effect 4.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -13,7 +21,6 @@ import { freePort, shared } from "@store-api/testing/loopback"
 import { isLeftOut, redisServer } from "@store-api/testing/redisServers"
 import { Effect, Redacted, Schedule, TestClock, TestServices } from "effect"
 import * as Program from "./support/program.js"
-import { effect4, secretsIn, tokenRequests, variablesOf } from "./support/program.js"
 import { eventually, fetched } from "./support/prometheus.js"
 
 const root = join(import.meta.dirname, "..", "..")
@@ -33,29 +40,39 @@ describe("examples", { timeout: 60_000 }, () => {
     Effect.flatMap(folder, (folder) => Program.run(folder, name, variables))
 
   it("quick start: the first example of the README", () => {
-    const [, block = "none"] = /^```ts\n(.*?)^```$/ms.exec(readFileSync(join(root, "README.md"), "utf8")) ?? []
-    assert.strictEqual(readFileSync(join(root, "examples", "src", "quickStart.ts"), "utf8"), block)
+    const [, block = "none"] =
+      /^```ts\n(.*?)^```$/ms.exec(readFileSync(join(root, "README.md"), "utf8")) ?? []
+    assert.strictEqual(
+      readFileSync(join(root, "examples", "src", "quickStart.ts"), "utf8"),
+      block
+    )
   })
 
   it("each program is in the list of examples/README.md, and in these tests", () => {
     const read = (path: string) => readFileSync(join(root, "examples", path), "utf8")
-    const isProgram = (file: string) => file.endsWith(".ts") && read(`src/${file}`).includes("NodeRuntime.runMain(")
+    const isProgram = (file: string) =>
+      file.endsWith(".ts") && read(`src/${file}`).includes("NodeRuntime.runMain(")
     const programs = readdirSync(join(root, "examples", "src")).filter(isProgram)
     assert.isAbove(programs.length, 8)
     const tests = read("test/programs.slow.test.ts") + read("test/prometheus.slow.test.ts")
     for (const file of programs) {
       const has4 = existsSync(join(root, "examples", "effect4", file))
-      assert.include(read("README.md"), `${has4 ? `| [${file}](effect4/${file}) ` : ""}| [${file}](src/${file}) |`)
+      assert.include(
+        read("README.md"),
+        `${has4 ? `| [${file}](effect4/${file}) ` : ""}| [${file}](src/${file}) |`
+      )
       assert.match(tests, new RegExp(`"${file.replace(".ts", "")}", `))
     }
   })
 
   // Its other tests run it in their own process.
-  it.scopedLive.skipIf(effect4 !== undefined)(
+  it.scopedLive.skipIf(Program.effect4 !== undefined)(
     "demo: exits with code 1 and one sentence when variables are missing",
     () =>
       Effect.gen(function*() {
-        const { output, status } = yield* run("demo", { STORE_API_URL: "https://store.example" })
+        const { output, status } = yield* run("demo", {
+          STORE_API_URL: "https://store.example"
+        })
         assert.strictEqual(status, 1)
         assert.match(output, /^STORE_API_URL is set, [^\n]+\.\n$/)
       })
@@ -64,20 +81,31 @@ describe("examples", { timeout: 60_000 }, () => {
   it.scopedLive("quick start: a call; without its variables, the names of all of them; distinguishes a wrong secret from an unreachable endpoint", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
-      const { output, status } = yield* run("quickStart", variablesOf(emulator))
+      const { output, status } = yield* run("quickStart", Program.variablesOf(emulator))
       assert.strictEqual(status, 0, output)
       assert.match(output, /^200 \{ method: 'GET', path: '\/orders'/)
-      deepStrictEqual(yield* secretsIn(emulator, output), [])
+      deepStrictEqual(yield* Program.secretsIn(emulator, output), [])
       const secret = Redacted.value(Emulator.demoClient.clientSecret)
-      assert.isNotEmpty(yield* secretsIn(emulator, `${output} ${secret}`), "the search finds what is there")
+      assert.isNotEmpty(
+        yield* Program.secretsIn(emulator, `${output} ${secret}`),
+        "the search finds what is there"
+      )
       const without = yield* run("quickStart", {})
       assert.strictEqual(without.status, 1)
-      for (const name of Object.keys(variablesOf(emulator))) assert.include(without.output, name)
-      const refused = yield* run("quickStart", { ...variablesOf(emulator), STORE_API_CLIENT_SECRET: "another" })
+      for (const name of Object.keys(Program.variablesOf(emulator))) {
+        assert.include(without.output, name)
+      }
+      const refused = yield* run("quickStart", {
+        ...Program.variablesOf(emulator),
+        STORE_API_CLIENT_SECRET: "another"
+      })
       assert.strictEqual(refused.status, 1)
       assert.match(refused.output, /TokenRefusedError.*check the client id and secret/)
       const url = `http://127.0.0.1:${yield* freePort}`
-      const unreachable = yield* run("quickStart", { ...variablesOf(emulator), STORE_API_AUTH_URL: url })
+      const unreachable = yield* run("quickStart", {
+        ...Program.variablesOf(emulator),
+        STORE_API_AUTH_URL: url
+      })
       assert.strictEqual(unreachable.status, 1)
       assert.match(unreachable.output, /TokenRequestError.*ECONNREFUSED/)
     }))
@@ -94,11 +122,17 @@ describe("examples", { timeout: 60_000 }, () => {
       assert.lengthOf(Object.keys(variables), 4)
       const { output, status } = yield* run("httpApiClient", variables)
       deepStrictEqual([status, output], [0, "order 1: a chair\norders in all: 1\n"])
-      const refused = yield* run("httpApiClient", { ...variables, STORE_API_CLIENT_SECRET: "another+invented+secret" })
+      const refused = yield* run("httpApiClient", {
+        ...variables,
+        STORE_API_CLIENT_SECRET: "another+invented+secret"
+      })
       assert.strictEqual(refused.status, 1)
       assert.match(refused.output, /^The token endpoint refused .* \(status 401.*\n$/)
-      const another = yield* run("httpApiClient", variablesOf(yield* Emulator.make()))
-      deepStrictEqual([another.status, another.output], [1, "STORE_API_URL does not lead to the declared API.\n"])
+      const another = yield* run("httpApiClient", Program.variablesOf(yield* Emulator.make()))
+      deepStrictEqual([another.status, another.output], [
+        1,
+        "STORE_API_URL does not lead to the declared API.\n"
+      ])
       yield* store.signal("SIGTERM")
       yield* store.ended
     }))
@@ -106,23 +140,40 @@ describe("examples", { timeout: 60_000 }, () => {
   it.scopedLive("two stores: each has its token and its metrics, and works when the other fails", () =>
     Effect.gen(function*() {
       const [north, south] = yield* Effect.all([Emulator.make(), Emulator.make()])
-      const variables = { ...variablesOf(north, "NORTH"), ...variablesOf(south, "SOUTH") }
+      const variables = {
+        ...Program.variablesOf(north, "NORTH"),
+        ...Program.variablesOf(south, "SOUTH")
+      }
       const both = yield* run("twoStores", variables)
       deepStrictEqual([both.status, both.output.trim().split("\n")], [0, [
-        ...["north: 200", "south: 200", "north: 200", "south: 200"],
-        ...["north: tokens acquired: 1", "south: tokens acquired: 1"]
+        "north: 200",
+        "south: 200",
+        "north: 200",
+        "south: 200",
+        "north: tokens acquired: 1",
+        "south: tokens acquired: 1"
       ]])
-      deepStrictEqual([yield* tokenRequests(north), yield* tokenRequests(south)], [1, 1])
+      deepStrictEqual([
+        yield* Program.tokenRequests(north),
+        yield* Program.tokenRequests(south)
+      ], [1, 1])
       yield* south.fail(Fault.status(400))
       const one = yield* run("twoStores", variables)
       deepStrictEqual([one.status, one.output.trim().split("\n")], [1, [
-        ...["north: 200", "south: TokenRefusedError", "north: 200", "south: TokenRefusedError"],
-        ...["north: tokens acquired: 1", "south: tokens acquired: 0"]
+        "north: 200",
+        "south: TokenRefusedError",
+        "north: 200",
+        "south: TokenRefusedError",
+        "north: tokens acquired: 1",
+        "south: tokens acquired: 0"
       ]])
       yield* south.fail(Fault.status(503, { on: "api", times: 2 }))
       const busy = yield* run("twoStores", variables)
       assert.strictEqual(busy.status, 1, "a status other than 2xx is a failure")
-      assert.include(busy.output, effect4 === undefined ? "south: ResponseError" : "south: HttpClientError")
+      assert.include(
+        busy.output,
+        Program.effect4 === undefined ? "south: ResponseError" : "south: HttpClientError"
+      )
     }))
 
   it.scopedLive("rotating secret: the program uses the new content of the file without a restart", () =>
@@ -137,8 +188,13 @@ describe("examples", { timeout: 60_000 }, () => {
         writeFileSync(join(folder, "next"), `${secret}\n`, { mode: 0o600 })
         renameSync(join(folder, "next"), join(folder, "STORE_API_CLIENT_SECRET"))
       }
-      const { STORE_API_CLIENT_SECRET: secret = "", ...variables } = variablesOf(emulator)
-      const [yesterday, tomorrow] = ["an-invented-secret-of-yesterday", "an-invented-secret-of-tomorrow"]
+      const { STORE_API_CLIENT_SECRET: secret = "", ...variables } = Program.variablesOf(
+        emulator
+      )
+      const [yesterday, tomorrow] = [
+        "an-invented-secret-of-yesterday",
+        "an-invented-secret-of-tomorrow"
+      ]
       rotate(yesterday)
       const program = yield* start("rotatingSecret", {
         ...variables,
@@ -159,7 +215,7 @@ describe("examples", { timeout: 60_000 }, () => {
       deepStrictEqual(used, [yesterday, secret, tomorrow])
       const output = yield* program.output
       assert.notInclude(output, "an-invented-secret")
-      deepStrictEqual(yield* secretsIn(emulator, output), [])
+      deepStrictEqual(yield* Program.secretsIn(emulator, output), [])
       yield* program.signal("SIGTERM")
       yield* program.ended
     }))
@@ -167,7 +223,7 @@ describe("examples", { timeout: 60_000 }, () => {
   it.scopedLive("server: calls the store for each request, reports its health, and answers requests in flight on SIGTERM", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
-      const program = yield* start("server", { ...variablesOf(emulator), PORT: "0" })
+      const program = yield* start("server", { ...Program.variablesOf(emulator), PORT: "0" })
       const [, url = ""] = /(http:\/\/[\d.:]+)/.exec(yield* program.says("Listening on")) ?? []
       const idle = yield* fetched(`${url}/health`)
       deepStrictEqual([idle.status, JSON.parse(idle.text)], [
@@ -175,19 +231,21 @@ describe("examples", { timeout: 60_000 }, () => {
         { state: "Empty", acquiring: false, expiresAt: null, error: null }
       ])
       assert.strictEqual((yield* fetched(`${url}/ready`)).status, 200)
-      assert.strictEqual(yield* tokenRequests(emulator), 1)
+      assert.strictEqual(yield* Program.tokenRequests(emulator), 1)
       const answers = yield* Effect.all(
         Array.from({ length: 20 }, (_, id) => fetched(`${url}/orders/${id}`)),
         { concurrency: "unbounded" }
       )
       deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
       assert.include(answers[7]?.text ?? "", "\"path\":\"/orders/7\"")
-      assert.strictEqual(yield* tokenRequests(emulator), 1)
+      assert.strictEqual(yield* Program.tokenRequests(emulator), 1)
       assert.include((yield* fetched(`${url}/health`)).text, "\"state\":\"Fresh\"")
       // Passes on errors that concern the caller, and none that concern the credentials of the server.
       for (const [theirs, ours] of [[404, 404], [422, 422], [403, 502]] as const) {
         const word = "an invented word of the store"
-        yield* emulator.fail(Fault.status(theirs, { on: "api", body: JSON.stringify({ word }) }))
+        yield* emulator.fail(
+          Fault.status(theirs, { on: "api", body: JSON.stringify({ word }) })
+        )
         const { status, text } = yield* fetched(`${url}/orders/1`)
         deepStrictEqual([status, text.includes(word)], [ours, ours === theirs], String(theirs))
       }
@@ -202,8 +260,14 @@ describe("examples", { timeout: 60_000 }, () => {
       const failing = yield* fetched(`${url}/orders/1`)
       assert.strictEqual(failing.status, 502)
       const ready = yield* fetched(`${url}/ready`)
-      deepStrictEqual([ready.status, JSON.parse(ready.text)], [503, { error: "TokenRefusedError" }])
-      assert.strictEqual((yield* fetched(`${url}/health`)).status, 200, "a restart would not help")
+      deepStrictEqual([ready.status, JSON.parse(ready.text)], [503, {
+        error: "TokenRefusedError"
+      }])
+      assert.strictEqual(
+        (yield* fetched(`${url}/health`)).status,
+        200,
+        "a restart would not help"
+      )
       yield* emulator.clearFaults
       yield* eventually(fetched(`${url}/orders/1`), ({ status }) => status === 200)
       // A request that is in flight at the signal gets its response.
@@ -214,7 +278,10 @@ describe("examples", { timeout: 60_000 }, () => {
       yield* program.signal("SIGTERM")
       assert.strictEqual((yield* inFlight).status, 200)
       const { output } = yield* program.ended
-      deepStrictEqual(yield* secretsIn(emulator, output, ...answers.map(({ text }) => text)), [])
+      deepStrictEqual(
+        yield* Program.secretsIn(emulator, output, ...answers.map(({ text }) => text)),
+        []
+      )
     }))
 
   it.scoped("graceful shutdown: finishes the current order, starts no other, and can still call the API", () =>
@@ -229,16 +296,21 @@ describe("examples", { timeout: 60_000 }, () => {
         Fault.delay("0 millis", { on: "api" }),
         Fault.delay("1 minute", { on: "api", times: 100 })
       ])
-      const program = yield* start("gracefulShutdown", variablesOf(emulator))
+      const program = yield* start("gracefulShutdown", Program.variablesOf(emulator))
       yield* TestServices.provideLive(
-        eventually(emulator.requests, (all) => all.filter(({ kind }) => kind === "api").length === 2)
+        eventually(
+          emulator.requests,
+          (all) => all.filter(({ kind }) => kind === "api").length === 2
+        )
       )
       yield* program.signal("SIGTERM")
       yield* TestServices.provideLive(program.says("shutting down"))
       const { output } = yield* Effect.raceFirst(program.ended, Effect.forever(answered))
       deepStrictEqual(output.trim().split("\n"), [
-        ...["/orders/1: 200", "shutting down: no further order"],
-        ...["/orders/2: 200", "/sign-off: 200"]
+        "/orders/1: 200",
+        "shutting down: no further order",
+        "/orders/2: 200",
+        "/sign-off: 200"
       ])
       yield* TestServices.provideLive(eventually(emulator.connections, (open) => open === 0))
     }))
@@ -249,16 +321,22 @@ describe("examples", { timeout: 60_000 }, () => {
       Effect.gen(function*() {
         const emulator = yield* Emulator.make()
         const redis = yield* redisServer()
-        const variables = { ...variablesOf(emulator), STORE_API_REDIS_URL: redis.url }
+        const variables = { ...Program.variablesOf(emulator), STORE_API_REDIS_URL: redis.url }
         const fleet = (more = {}) =>
-          Effect.all(Effect.replicate(run("fleet", { ...variables, ...more }), 3), { concurrency: 3 })
+          Effect.all(Effect.replicate(run("fleet", { ...variables, ...more }), 3), {
+            concurrency: 3
+          })
         const together = yield* fleet(patient)
-        for (const { output } of together) assert.match(output, /^200, with the token that expires at \S+Z\n$/)
-        assert.strictEqual(yield* tokenRequests(emulator), 1)
+        for (const { output } of together) {
+          assert.match(output, /^200, with the token that expires at \S+Z\n$/)
+        }
+        assert.strictEqual(yield* Program.tokenRequests(emulator), 1)
         yield* redis.stop
         const alone = yield* fleet()
-        for (const { output } of alone) assert.include(output, "200, with the token that expires at")
-        assert.strictEqual(yield* tokenRequests(emulator), 4)
+        for (const { output } of alone) {
+          assert.include(output, "200, with the token that expires at")
+        }
+        assert.strictEqual(yield* Program.tokenRequests(emulator), 4)
       })
   )
 })

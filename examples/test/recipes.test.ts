@@ -1,7 +1,13 @@
 import { HttpApiClient, HttpApp, HttpLayerRouter } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient, TokenSource } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  TokenSource
+} from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import {
@@ -36,16 +42,23 @@ const token = (value: string) =>
       expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
     }))
 
-const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
+const refused = new AccessTokenError.TokenRefusedError({
+  reason: "InvalidClient",
+  httpStatus: 401
+})
 
 /** A provider over a source that calls a function with the number of each acquisition. */
 const provider = (
-  answer: (n: number) => Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+  answer: (
+    n: number
+  ) => Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 ) =>
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
     layer: AccessTokenProvider.layer().pipe(
-      Layer.provide(TokenSource.layer(() => Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), answer))),
+      Layer.provide(
+        TokenSource.layer(() => Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), answer))
+      ),
       Layer.orDie
     )
   }))
@@ -57,7 +70,12 @@ describe("recipes", () => {
       const build = (secret: Redacted.Redacted) =>
         Effect.exit(Effect.scoped(Layer.build(StoreAuthLive))).pipe(
           Effect.withConfigProvider(ConfigProvider.fromMap(
-            new Map(Object.entries({ ...variablesOf(emulator), STORE_API_CLIENT_SECRET: Redacted.value(secret) }))
+            new Map(
+              Object.entries({
+                ...variablesOf(emulator),
+                STORE_API_CLIENT_SECRET: Redacted.value(secret)
+              })
+            )
           ))
         )
       const good = yield* build(Emulator.demoClient.clientSecret)
@@ -67,7 +85,11 @@ describe("recipes", () => {
       assert.strictEqual(bad._tag, "TokenRefusedError")
       yield* emulator.fail(Fault.status(429))
       assert.isTrue(Exit.isSuccess(yield* build(Emulator.demoClient.clientSecret)))
-      assert.strictEqual((yield* emulator.tokens).length, 1, "no token was acquired in the outage")
+      assert.strictEqual(
+        (yield* emulator.tokens).length,
+        1,
+        "no token was acquired in the outage"
+      )
     }))
 
   it.scopedLive("retry API errors: the authorized client repeats a GET after a 503, with the same token", () =>
@@ -77,7 +99,9 @@ describe("recipes", () => {
       const get = Effect.flatMap(retryingClient, (client) => client.get("/orders"))
       const auth = NodeStoreAuth.layer({
         ...Emulator.demoClient,
-        ...{ authUrl: emulator.url, apiUrl: emulator.url, http: { proxy: "none" } }
+        authUrl: emulator.url,
+        apiUrl: emulator.url,
+        http: { proxy: "none" }
       })
       assert.strictEqual((yield* Effect.provide(get, auth)).status, 200)
       const requests = yield* emulator.requests
@@ -86,9 +110,14 @@ describe("recipes", () => {
 
   it.effect("keep warm: renews without calls, continues after a defect, and ends with the layer", () =>
     Effect.gen(function*() {
-      const source = yield* provider((n) => n === 2 ? Effect.die("an invented defect") : token(`token-${n}`))
+      const source = yield* provider((n) =>
+        n === 2 ? Effect.die("an invented defect") : token(`token-${n}`)
+      )
       const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(Layer.provideMerge(KeepWarm, source.layer), scope)
+      const context = yield* Layer.buildWithScope(
+        Layer.provideMerge(KeepWarm, source.layer),
+        scope
+      )
       yield* TestClock.adjust("54 minutes")
       assert.strictEqual(yield* source.calls, 1)
       yield* TestClock.adjust("6 minutes")
@@ -103,10 +132,16 @@ describe("recipes", () => {
   it.effect("a stream of tokens: has each token once, few looks, and goes on after an outage until its scope closes", () =>
     Effect.gen(function*() {
       const minutes = Effect.map(Clock.currentTimeMillis, (now) => now / 60_000)
-      const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
+      const outage = new AccessTokenError.TokenRequestError({
+        reason: "Transport",
+        attempts: 6
+      })
       // The third token is due at 112 minutes, and the second one expires at 116.
       const source = yield* provider((n) =>
-        Effect.flatMap(minutes, (now) => now > 100 && now < 117 ? Effect.fail(outage) : token(`token-${n}`))
+        Effect.flatMap(
+          minutes,
+          (now) => now > 100 && now < 117 ? Effect.fail(outage) : token(`token-${n}`)
+        )
       )
       const looks = yield* Ref.make(0)
       const counted = Effect.map(AccessTokenProvider.AccessTokenProvider, (provider) => ({
@@ -161,7 +196,11 @@ describe("recipes", () => {
       deepStrictEqual(yield* Ref.get(times), [0, 20_000, 40_000, 60_000])
       yield* Ref.set(times, [])
       assert.strictEqual(yield* Effect.flip(asking(refused)), refused)
-      assert.strictEqual((yield* Ref.get(times)).length, 1, "wrong credentials are not tried again")
+      assert.strictEqual(
+        (yield* Ref.get(times)).length,
+        1,
+        "wrong credentials are not tried again"
+      )
     }))
 
   it.effect("health: liveness sends no request, readiness acquires a token, and neither shows a secret", () =>
@@ -182,8 +221,13 @@ describe("recipes", () => {
             })
           return { ask, close: Scope.close(scope, Exit.void) }
         })
-      const state = (name: string, error: string | null = null) => `"state":"${name}".*"error":${JSON.stringify(error)}`
-      const is = ([status, body]: readonly [number, string], expected: number, pattern: string) => {
+      const state = (name: string, error: string | null = null) =>
+        `"state":"${name}".*"error":${JSON.stringify(error)}`
+      const is = (
+        [status, body]: readonly [number, string],
+        expected: number,
+        pattern: string
+      ) => {
         assert.strictEqual(status, expected, body)
         assert.match(body, new RegExp(pattern))
         assert.notInclude(body, "canary")
@@ -237,7 +281,10 @@ describe("several stores in one process", () => {
         )
     )
 
-  const call = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get("/orders"))
+  const call = Effect.flatMap(
+    AuthorizedHttpClient.AuthorizedHttpClient,
+    (client) => client.get("/orders")
+  )
 
   it.scoped("keys share no token, acquisition or cooldown; the uses of one key share all of them", () =>
     Effect.gen(function*() {
@@ -245,8 +292,14 @@ describe("several stores in one process", () => {
       // The south refuses every token request of its first two acquisitions.
       yield* south.fail(Fault.status(400, { times: 50 }))
       yield* Effect.gen(function*() {
-        const calls = Array.from({ length: 50 }, () => Effect.provide(call, Stores.get("north")))
-        const failing = Array.from({ length: 50 }, () => Effect.flip(Effect.provide(call, Stores.get("south"))))
+        const calls = Array.from(
+          { length: 50 },
+          () => Effect.provide(call, Stores.get("north"))
+        )
+        const failing = Array.from(
+          { length: 50 },
+          () => Effect.flip(Effect.provide(call, Stores.get("south")))
+        )
         const [responses, errors] = yield* Effect.all([
           Effect.all(calls, { concurrency: "unbounded" }),
           Effect.all(failing, { concurrency: "unbounded" })
@@ -254,10 +307,18 @@ describe("several stores in one process", () => {
         assert.isTrue(responses.every(({ status }) => status === 200))
         assert.isTrue(errors.every(({ _tag }) => _tag === "TokenRefusedError"))
         assert.strictEqual(yield* tokenRequests(north), 1)
-        assert.strictEqual(yield* tokenRequests(south), 1, "one acquisition, and its cooldown for the other callers")
+        assert.strictEqual(
+          yield* tokenRequests(south),
+          1,
+          "one acquisition, and its cooldown for the other callers"
+        )
         yield* Effect.provide(call, Stores.get("north"))
         assert.strictEqual(yield* tokenRequests(north), 1, "kept between uses")
-        assert.strictEqual((yield* authorizations(south)).size, 0, "no call of the south went out without a token")
+        assert.strictEqual(
+          (yield* authorizations(south)).size,
+          0,
+          "no call of the south went out without a token"
+        )
         // When its service is back and its cooldown is over, the south gets its own token.
         yield* south.clearFaults
         yield* TestClock.adjust("1 minute")
@@ -304,7 +365,10 @@ describe("a declared API: its server and its derived client", () => {
       const { auth } = yield* declared
       yield* Effect.gen(function*() {
         const httpClient = yield* AuthorizedHttpClient.AuthorizedHttpClient
-        const client = yield* HttpApiClient.makeWith(StoreApi, { httpClient, baseUrl: "http://127.0.0.1:9" })
+        const client = yield* HttpApiClient.makeWith(StoreApi, {
+          httpClient,
+          baseUrl: "http://127.0.0.1:9"
+        })
         const caught = yield* client.orders.list().pipe(
           Effect.as("sent"),
           Effect.catchTag("UntrustedOriginError", () => Effect.succeed("refused"))

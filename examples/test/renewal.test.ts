@@ -1,6 +1,11 @@
 /** How an application tests what happens over an hour: with the `TestClock`, and a source that follows a script. */
 import { assert, it } from "@effect/vitest"
-import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  TokenSource
+} from "@store-api/core"
 import { DateTime, Effect, Layer, Redacted, Ref, TestClock } from "effect"
 
 const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
@@ -35,7 +40,11 @@ it.effect("a token is renewed in the background by a call in its last minutes", 
     yield* TestClock.adjust("54 minutes")
     assert.strictEqual(yield* value, "first")
     yield* TestClock.adjust("3 minutes")
-    assert.strictEqual(yield* value, "first", "this call starts the renewal, and does not wait for it")
+    assert.strictEqual(
+      yield* value,
+      "first",
+      "this call starts the renewal, and does not wait for it"
+    )
     yield* TestClock.adjust("1 second")
     assert.strictEqual(yield* value, "second")
   }).pipe(Effect.provide(providerOf("first", "second"))))

@@ -1,7 +1,12 @@
 /** Tests of an application as in its own project: without a server, and with the emulator. */
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
-import { AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  AuthorizedHttpClient
+} from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { DateTime, Effect, Layer, Redacted } from "effect"
@@ -15,7 +20,9 @@ const token = new AccessToken.AccessToken({
   expiresAt: DateTime.unsafeMake("2026-01-15T13:00:00Z")
 })
 
-const api = HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}"))))
+const api = HttpClient.make((request) =>
+  Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}")))
+)
 
 /** In five lines: scripted tokens and a scripted API. */
 const shopTest = (tokens: Parameters<typeof AccessTokenProvider.layerTest>[0]) =>
@@ -24,7 +31,8 @@ const shopTest = (tokens: Parameters<typeof AccessTokenProvider.layerTest>[0]) =
     Layer.provide(Layer.succeed(HttpClient.HttpClient, api))
   )
 
-const auth = ({ url }: Emulator.Service) => NodeStoreAuth.layer({ authUrl: url, apiUrl: url, ...Emulator.demoClient })
+const auth = ({ url }: Emulator.Service) =>
+  NodeStoreAuth.layer({ authUrl: url, apiUrl: url, ...Emulator.demoClient })
 
 /** In five lines: a token service and an API on this machine, with faults on demand. */
 const EmulatorTest = Layer.unwrapEffect(Effect.map(Emulator.Emulator, auth)).pipe(

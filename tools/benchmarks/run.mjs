@@ -2,9 +2,17 @@
 import "../workspace/require-node.mjs"
 import { build, install, takesOnly } from "../workspace/workspace.mjs"
 
-const part = process.argv.slice(2, 3).find((name) => ["cli", "hit", "effect4", "size"].includes(name))
+const part = process.argv.slice(2, 3).find((name) =>
+  ["cli", "hit", "effect4", "size"].includes(name)
+)
 
-takesOnly(...(part === undefined ? [] : ["effect4", "size"].includes(part) ? [part] : [part, "--check"]))
+takesOnly(
+  ...(part === undefined
+    ? []
+    : ["effect4", "size"].includes(part)
+    ? [part]
+    : [part, "--check"])
+)
 install()
 build("tools/benchmarks")
 

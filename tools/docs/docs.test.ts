@@ -20,19 +20,36 @@ import {
 /** Resolves the packages to their sources, without a build. `internal` cannot be imported. */
 const compilerOptions = (): ts.CompilerOptions => {
   const folder = join(root, "tools")
-  const { config } = ts.readConfigFile(join(folder, "tsconfig.sources.json"), (path) => ts.sys.readFile(path)) as {
+  const { config } = ts.readConfigFile(
+    join(folder, "tsconfig.sources.json"),
+    (path) => ts.sys.readFile(path)
+  ) as {
     readonly config: object
   }
-  const { options } = ts.parseJsonConfigFileContent({ ...config, files: [], include: [] }, ts.sys, folder)
+  const { options } = ts.parseJsonConfigFileContent(
+    { ...config, files: [], include: [] },
+    ts.sys,
+    folder
+  )
   const modules = Object.keys(options.paths ?? {}).filter((path) => path.endsWith("/*"))
-  const closed = Object.fromEntries(modules.map((path) => [path.replace("*", "internal/*"), ["closed"]]))
-  return { ...options, noUnusedLocals: false, allowImportingTsExtensions: true, paths: { ...options.paths, ...closed } }
+  const closed = Object.fromEntries(
+    modules.map((path) => [path.replace("*", "internal/*"), ["closed"]])
+  )
+  return {
+    ...options,
+    noUnusedLocals: false,
+    allowImportingTsExtensions: true,
+    paths: { ...options.paths, ...closed }
+  }
 }
 
 /** Type-checks code blocks as modules in the folder of the examples. Returns the problems. */
 const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
-  const inExamples = (name: string) => join(root, "examples", "src", name).replaceAll("\\", "/")
-  const modules = new Map(blocks.map((block, index) => [inExamples(`block-${index}.ts`), block]))
+  const inExamples = (name: string) =>
+    join(root, "examples", "src", name).replaceAll("\\", "/")
+  const modules = new Map(
+    blocks.map((block, index) => [inExamples(`block-${index}.ts`), block])
+  )
   // The files of the tutorial import each other. The last version of each is used.
   const saved = new Map(
     blocks.flatMap((block) => {
@@ -50,10 +67,13 @@ const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
   const program = ts.createProgram([...modules.keys()], options, host)
   return [...modules].flatMap(([path, block]) => {
     const file = program.getSourceFile(path)
-    return [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)].map((problem) => {
-      const line = file?.getLineAndCharacterOfPosition(problem.start ?? 0).line ?? 0
-      return `${block.file}:${block.line + line}: ${ts.flattenDiagnosticMessageText(problem.messageText, " ")}`
-    })
+    return [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)]
+      .map((problem) => {
+        const line = file?.getLineAndCharacterOfPosition(problem.start ?? 0).line ?? 0
+        return `${block.file}:${block.line + line}: ${
+          ts.flattenDiagnosticMessageText(problem.messageText, " ")
+        }`
+      })
   })
 }
 
@@ -64,20 +84,31 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     assert.isAbove(inTypeScript.length, 100)
     // The code for Effect 4 is generated: no comment says how to change that for Effect 3.
     assert.isEmpty(
-      inTypeScript.filter(({ code }) => /\/\/.*Effect [34]/.test(code)).map(({ file, line }) => `${file}:${line}`)
+      inTypeScript.filter(({ code }) => /\/\/.*Effect [34]/.test(code)).map(({ file, line }) =>
+        `${file}:${line}`
+      )
     )
     const languages = new Set(blocks.map(({ language }) => language))
-    assert.includeMembers(["ts", "json", "sh", "console", "dockerfile", "mermaid", "text"], [...languages])
+    assert.includeMembers(["ts", "json", "sh", "console", "dockerfile", "mermaid", "text"], [
+      ...languages
+    ])
     const internal = `import * as internal from "@store-api/core/internal/provider/tokenState"`
     const closed = { file: "closed", line: 1, language: "ts", code: internal }
-    assert.deepStrictEqual(check([...inTypeScript, closed]).map((problem) => problem.replace(/^closed:.*/, "closed")), [
-      "closed"
-    ])
+    assert.deepStrictEqual(
+      check([...inTypeScript, closed]).map((problem) =>
+        problem.replace(/^closed:.*/, "closed")
+      ),
+      [
+        "closed"
+      ]
+    )
   })
 
   it("shows the caches of docs/guides/migrating.md as the tests run them", () => {
     const page = "docs/guides/migrating.md"
-    const shown = fenced(page, sectionOf(page, "Before")).flatMap(({ code }) => code.split(/\n\n(?=export )/).slice(1))
+    const shown = fenced(page, sectionOf(page, "Before")).flatMap(({ code }) =>
+      code.split(/\n\n(?=export )/).slice(1)
+    )
     // The test itself creates the client around them.
     const caches = new Set(shown.filter((code) => !code.startsWith("export const withToken")))
     assert.strictEqual(caches.size, 4)
@@ -93,13 +124,17 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
       for (const [, words = ""] of read(page).matchAll(/^npm install (?:-D )?([^#\n]+)/gm)) {
         const pins = words.trim().split(" ").filter((word) => !word.startsWith("@store-api/"))
         const isIn = (catalog: string) => (word: string) => {
-          const [, name = "", range = ""] = /^(@?[^@]+)@[\^~]?(.+)$/.exec(word) ?? assert.fail(`${word} has no version`)
-          const [, version = ""] = new RegExp(`^ +"?${name}"?: "?[\\^~]?([\\d.]*)"?,?$`, "m").exec(catalog) ?? []
+          const [, name = "", range = ""] = /^(@?[^@]+)@[\^~]?(.+)$/.exec(word) ??
+            assert.fail(`${word} has no version`)
+          const [, version = ""] =
+            new RegExp(`^ +"?${name}"?: "?[\\^~]?([\\d.]*)"?,?$`, "m").exec(catalog) ?? []
           return version === range || version.startsWith(`${range}.`)
         }
         assert.isTrue(catalogs.some((catalog) => pins.every(isIn(catalog))), words)
       }
-      const majors = new Set([...read(page).matchAll(/^npm install .* effect@\^(\d)/gm)].map(([, major]) => major))
+      const majors = new Set(
+        [...read(page).matchAll(/^npm install .* effect@\^(\d)/gm)].map(([, major]) => major)
+      )
       assert.notStrictEqual(majors.size, 1, "the commands are for both majors of Effect")
     }
   )
@@ -113,20 +148,25 @@ const citedTests = (text: string) =>
   }))
 
 describe("docs/evidence", () => {
-  it.each(filesOf("docs/evidence/*.md"))("%s: the tests that it cites exist in the named files", (page) => {
-    const cited = citedTests(read(page))
-    const missing = cited.filter(({ file, title }) => {
-      // The title is the first argument of a call.
-      const beginning = title.replace(/…$/, "").replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
-      const isCut = title.endsWith("…")
-      const declared = new RegExp(`\\(\\s*["\`]${beginning}${isCut ? "" : "[\"\`]"}`, "g")
-      const count = existsSync(join(root, file)) ? read(file).match(declared)?.length ?? 0 : 0
-      return isCut ? count !== 1 : count === 0
-    })
-    assert.deepStrictEqual(missing, [])
-    // Only a citation has such quotation marks.
-    assert.lengthOf(cited, read(page).split("”").length - 1)
-  })
+  it.each(filesOf("docs/evidence/*.md"))(
+    "%s: the tests that it cites exist in the named files",
+    (page) => {
+      const cited = citedTests(read(page))
+      const missing = cited.filter(({ file, title }) => {
+        // The title is the first argument of a call.
+        const beginning = title.replace(/…$/, "").replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+        const isCut = title.endsWith("…")
+        const declared = new RegExp(`\\(\\s*["\`]${beginning}${isCut ? "" : "[\"\`]"}`, "g")
+        const count = existsSync(join(root, file))
+          ? read(file).match(declared)?.length ?? 0
+          : 0
+        return isCut ? count !== 1 : count === 0
+      })
+      assert.deepStrictEqual(missing, [])
+      // Only a citation has such quotation marks.
+      assert.lengthOf(cited, read(page).split("”").length - 1)
+    }
+  )
 
   // Core's tests check these results with each client.
   it("behaviour.md has each scenario exactly once with its result, and a test or scenarios in each row", () => {
@@ -136,14 +176,18 @@ describe("docs/evidence", () => {
       assert.isTrue(citedTests(evidence).length > 0 || patterns.length > 0, row.join(" | "))
       return patterns.flatMap((pattern) => {
         const [start = "", rest] = pattern.split("*")
-        const names = Scenario.names.filter((name) => rest === undefined ? name === start : name.startsWith(start))
+        const names = Scenario.names.filter((name) =>
+          rest === undefined ? name === start : name.startsWith(start)
+        )
         assert.isNotEmpty(names, pattern)
         return names.map((name) => `${name}: ${row[1]?.replaceAll("`", "") ?? ""}`)
       })
     })
     assert.deepStrictEqual(
       [...listed].sort(),
-      Scenario.names.map((name) => `${name}: ${Scenario.describeOutcome(Scenario.all[name].outcome)}`).sort()
+      Scenario.names.map((name) =>
+        `${name}: ${Scenario.describeOutcome(Scenario.all[name].outcome)}`
+      ).sort()
     )
   })
 })

@@ -15,7 +15,8 @@ interface ErrorClass {
 const isErrorClass = (value: unknown): value is ErrorClass =>
   typeof value === "function" && value.prototype instanceof Error
 
-const errorClassesOf = (module: object): ReadonlyArray<ErrorClass> => Object.values(module).filter(isErrorClass)
+const errorClassesOf = (module: object): ReadonlyArray<ErrorClass> =>
+  Object.values(module).filter(isErrorClass)
 
 /** The command line exports no module. */
 const publicModules = filesOf("packages/*/src/*.ts", ":!packages/cli")
@@ -24,14 +25,22 @@ const publicModules = filesOf("packages/*/src/*.ts", ":!packages/cli")
 const isOfResponse = ({ fields = {}, prototype }: ErrorClass): boolean =>
   ["status", "statusCode", "headers"].some((name) => name in fields || name in prototype)
 
-class ErrorWithStatus extends Schema.TaggedError<ErrorWithStatus>()("ErrorWithStatus", { status: Schema.Int }) {}
+class ErrorWithStatus
+  extends Schema.TaggedError<ErrorWithStatus>()("ErrorWithStatus", { status: Schema.Int })
+{}
 
 describe("the errors of all public modules", async () => {
-  const modules = await Promise.all(publicModules.map((path) => import(join(root, path)) as Promise<object>))
+  const modules = await Promise.all(
+    publicModules.map((path) => import(join(root, path)) as Promise<object>)
+  )
   const classes = [...new Set(modules.flatMap(errorClassesOf))]
 
   it("have no property of a response", () => {
-    assert.includeMembers(classes.map(({ name }) => name), ["TokenRefusedError", "TokenStoreError", "EmulatorError"])
+    assert.includeMembers(classes.map(({ name }) => name), [
+      "TokenRefusedError",
+      "TokenStoreError",
+      "EmulatorError"
+    ])
     assert.deepStrictEqual(classes.filter(isOfResponse).map(({ name }) => name), [])
     assert.isTrue(isOfResponse(ErrorWithStatus), "control: the search finds one")
   })

@@ -22,8 +22,14 @@ interface Fleet {
 
 /** Simulates a fleet from one moment to another. Returns how many token requests and store commands it sends then. */
 const simulate = (
-  { capacity = Infinity, down: [downFrom, downTo] = [0, 0], processes = 50, shared = true, takes = 200, together }:
-    Fleet,
+  {
+    capacity = Infinity,
+    down: [downFrom, downTo] = [0, 0],
+    processes = 50,
+    shared = true,
+    takes = 200,
+    together
+  }: Fleet,
   from: number,
   to: number
 ) =>
@@ -58,7 +64,11 @@ const simulate = (
     yield* Effect.gen(function*() {
       for (let number = 0; number < processes; number++) {
         const source = shared ? yield* member(endpoint, store) : endpoint
-        const { get } = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
+        const { get } = yield* Effect.provideService(
+          AccessTokenProvider.make(),
+          TokenSource.TokenSource,
+          source
+        )
         const calls = Effect.forever(Effect.zipRight(get, pause))
         yield* Effect.fork(together === true ? calls : Effect.zipRight(pause, calls))
       }
@@ -69,7 +79,8 @@ const simulate = (
       Effect.withRandom(Random.make(17)),
       Logger.withMinimumLogLevel(LogLevel.None)
     )
-    const counted = (times: ReadonlyArray<number>) => times.filter((at) => at >= from && at < to).length
+    const counted = (times: ReadonlyArray<number>) =>
+      times.filter((at) => at >= from && at < to).length
     return { requests: counted(requests), commands: counted(commands) }
   })
 
@@ -84,8 +95,17 @@ const [ahead, oneDay] = [5 * minute, 24 * hour]
 const looking = (looks: number) => about(size * (2 * looks + 1))
 
 describe("docs/guides/several-instances.md, how large a fleet", { timeout: 60_000 }, () => {
-  it.live.each<[what: string, fleet: Fleet, from: number, to: number, requests: Bounds, commands?: Bounds]>([
-    ["a day, shared", { processes: 5 }, 0, oneDay, about(oneDay / (hour - ahead)), about(8 * oneDay / (hour - ahead))],
+  it.live.each<
+    [what: string, fleet: Fleet, from: number, to: number, requests: Bounds, commands?: Bounds]
+  >([
+    [
+      "a day, shared",
+      { processes: 5 },
+      0,
+      oneDay,
+      about(oneDay / (hour - ahead)),
+      about(8 * oneDay / (hour - ahead))
+    ],
     [
       "a day, not shared",
       { processes: 5, shared: false },
@@ -96,19 +116,58 @@ describe("docs/guides/several-instances.md, how large a fleet", { timeout: 60_00
     // Drawn from 5 minutes × 0.8 to 1 before the end of the token, and at the next call after that.
     ["a renewal", {}, 55 * minute, 57.5 * minute, exactly(1), about(size + 4)],
     ["a start at once", { together }, 0, 10 * second, exactly(1), looking(4)],
-    ["a start at once, endpoint of 2 s", { together, takes: 2 * second }, 0, 10 * second, exactly(1), looking(12)],
-    ["a start at once, two commands a second per process", { together, capacity: 2 * size }, 0, minute, exactly(1)],
-    ["a start at once, one command a second per process", { together, capacity: size }, 0, minute, [2, size]],
-    ["a start at once, store down", { together, down: [0, hour] }, 0, 10 * second, exactly(size), exactly(0)],
-    ["store down at a renewal", { down: [50 * minute, hour] }, 50 * minute, hour, exactly(size), exactly(0)]
-  ])("%s", ([, fleet, from, to, requests, commands = [0, Infinity]]) =>
-    Effect.gen(function*() {
-      const counted = yield* simulate(fleet, from, to)
-      const isWithin = (value: number, [low, high]: Bounds) => value >= low && value <= high
-      assert.isTrue(
-        isWithin(counted.requests, requests),
-        `${counted.requests} token requests, ${requests.join(" to ")}`
-      )
-      assert.isTrue(isWithin(counted.commands, commands), `${counted.commands} commands, ${commands.join(" to ")}`)
-    }))
+    [
+      "a start at once, endpoint of 2 s",
+      { together, takes: 2 * second },
+      0,
+      10 * second,
+      exactly(1),
+      looking(12)
+    ],
+    [
+      "a start at once, two commands a second per process",
+      { together, capacity: 2 * size },
+      0,
+      minute,
+      exactly(1)
+    ],
+    [
+      "a start at once, one command a second per process",
+      { together, capacity: size },
+      0,
+      minute,
+      [2, size]
+    ],
+    [
+      "a start at once, store down",
+      { together, down: [0, hour] },
+      0,
+      10 * second,
+      exactly(size),
+      exactly(0)
+    ],
+    [
+      "store down at a renewal",
+      { down: [50 * minute, hour] },
+      50 * minute,
+      hour,
+      exactly(size),
+      exactly(0)
+    ]
+  ])(
+    "%s",
+    ([, fleet, from, to, requests, commands = [0, Infinity]]) =>
+      Effect.gen(function*() {
+        const counted = yield* simulate(fleet, from, to)
+        const isWithin = (value: number, [low, high]: Bounds) => value >= low && value <= high
+        assert.isTrue(
+          isWithin(counted.requests, requests),
+          `${counted.requests} token requests, ${requests.join(" to ")}`
+        )
+        assert.isTrue(
+          isWithin(counted.commands, commands),
+          `${counted.commands} commands, ${commands.join(" to ")}`
+        )
+      })
+  )
 })

@@ -5,13 +5,22 @@ import { assert, describe, it } from "vitest"
 import { commands } from "../../packages/cli/src/commands.js"
 import { exitCodes } from "../../packages/cli/src/Fault.js"
 import { root } from "../support/command.js"
-import { codes, filesOf, inSources, read, rows, sectionOf, sections } from "../support/pages.js"
+import {
+  codes,
+  filesOf,
+  inSources,
+  read,
+  rows,
+  sectionOf,
+  sections
+} from "../support/pages.js"
 
 const configuration = "docs/reference/configuration.md"
 
 /** Writes a type alike for both pages: without links and module names, and with `{…}` for an object. */
 const plain = (text = "") => text.replace(/\]\([^)]*\)|[`\\[\]]/g, "")
-const typeOf = (text?: string) => plain(text).replace(/\b\w+\.(?=[A-Z])/g, "").replace(/^\{.*\}$/, "{…}")
+const typeOf = (text?: string) =>
+  plain(text).replace(/\b\w+\.(?=[A-Z])/g, "").replace(/^\{.*\}$/, "{…}")
 
 const listedIn = (module: string) =>
   new Map(
@@ -25,7 +34,9 @@ const modules = filesOf("packages/*/src/index.ts").flatMap((index) =>
   [...read(index).matchAll(/^export \* as (\w+) /gm)].map(([, name = ""]) => {
     const folder = index.replace("packages", "docs/reference/api").replace("src/index.ts", "")
     // Packages other than core have one page, with a section per module.
-    const [own = ""] = read(`${folder}README.md`).split(/^(?=## )/m).filter((part) => part.startsWith(`## ${name}\n`))
+    const [own = ""] = read(`${folder}README.md`).split(/^(?=## )/m).filter((part) =>
+      part.startsWith(`## ${name}\n`)
+    )
     const page = `${folder}${name}.md`
     const text = existsSync(join(root, page)) ? read(page) : own.replace(/^#(?=###)/gm, "")
     const options = sections(text)
@@ -34,7 +45,12 @@ const modules = filesOf("packages/*/src/index.ts").flatMap((index) =>
       .filter(([cell, type]) => type !== "`undefined`" && !cell?.includes("`shared?`"))
       .map(([cell = "", type, text]) => {
         const [path = ""] = codes(cell)
-        return { path: path.replace("?", ""), type: typeOf(type), required: !path.endsWith("?"), text: plain(text) }
+        return {
+          path: path.replace("?", ""),
+          type: typeOf(type),
+          required: !path.endsWith("?"),
+          text: plain(text)
+        }
       })
     return { name, options }
   })
@@ -47,23 +63,32 @@ describe(configuration, () => {
   it("has a section for each module that takes options, and no other", () => {
     assert.isAbove(modules.length, 8)
     assert.sameMembers(
-      sections(read(configuration)).map(({ heading }) => heading).filter((heading) => /^`[A-Z]\w+`$/.test(heading)),
+      sections(read(configuration)).map(({ heading }) => heading).filter((heading) =>
+        /^`[A-Z]\w+`$/.test(heading)
+      ),
       modules.map(({ name }) => `\`${name}\``)
     )
   })
 
-  it.each(modules)("$name: each option with its type and default, and no other", ({ name, options }) => {
-    const own = listedIn(name)
-    for (const { path, required, text, type } of options) {
-      const { value, ...listed } = own.get(path) ?? shared.get(path) ?? assert.fail(`${path} is not listed`)
-      // The reference names the type of another option only by its module.
-      if (!type.includes("Options")) assert.strictEqual(listed.type, type, path)
-      if (required) assert.match(value, /^required/, path)
-      else if (value === "") assert.notMatch(text, /default(?!\.)/i, path)
-      else assert.isTrue(/default/i.test(text) && text.includes(plain(value)), `the default of ${path}`)
+  it.each(modules)(
+    "$name: each option with its type and default, and no other",
+    ({ name, options }) => {
+      const own = listedIn(name)
+      for (const { path, required, text, type } of options) {
+        const { value, ...listed } = own.get(path) ?? shared.get(path) ??
+          assert.fail(`${path} is not listed`)
+        // The reference names the type of another option only by its module.
+        if (!type.includes("Options")) assert.strictEqual(listed.type, type, path)
+        if (required) assert.match(value, /^required/, path)
+        else if (value === "") assert.notMatch(text, /default(?!\.)/i, path)
+        else {assert.isTrue(
+            /default/i.test(text) && text.includes(plain(value)),
+            `the default of ${path}`
+          )}
+      }
+      for (const path of own.keys()) assert.include(options.map((option) => option.path), path)
     }
-    for (const path of own.keys()) assert.include(options.map((option) => option.path), path)
-  })
+  )
 
   it("lists each variable that a source reads by its name, and no other", () => {
     const variable =
@@ -81,10 +106,13 @@ describe(configuration, () => {
 
 describe("docs/reference/command-line.md", () => {
   const textOf = (heading: string) => sectionOf("docs/reference/command-line.md", heading)
-  const flagsOf = (heading: string) => rows(textOf(heading)).map(([flag]) => codes(flag)[0] ?? "")
+  const flagsOf = (heading: string) =>
+    rows(textOf(heading)).map(([flag]) => codes(flag)[0] ?? "")
 
   it("lists the flags of store-api with the commands that take them", () => {
-    const taken = Object.entries(commands).filter(([command]) => !command.startsWith("emulator"))
+    const taken = Object.entries(commands).filter(([command]) =>
+      !command.startsWith("emulator")
+    )
       .flatMap(([command, { flags }]) =>
         Object.entries(flags).map(([name, { value }]) =>
           `${command} --${name}${value === undefined ? "" : ` ${value}`}`
@@ -93,7 +121,9 @@ describe("docs/reference/command-line.md", () => {
     assert.isAbove(taken.length, 60)
     const common = codes(textOf("Common flags").split("|")[0])
     assert.sameMembers([
-      ...common.flatMap((command) => flagsOf("Common flags").map((flag) => `${command} ${flag}`)),
+      ...common.flatMap((command) =>
+        flagsOf("Common flags").map((flag) => `${command} ${flag}`)
+      ),
       ...rows(textOf("Flags of a command")).flatMap(([flag, of]) =>
         codes(of).map((command) => `${command} ${codes(flag)[0] ?? ""}`)
       )
@@ -101,7 +131,9 @@ describe("docs/reference/command-line.md", () => {
   })
 
   it("lists the commands and the flags of the emulator as its help does", () => {
-    const [start, ...others] = Object.entries(commands).filter(([name]) => name.startsWith("emulator"))
+    const [start, ...others] = Object.entries(commands).filter(([name]) =>
+      name.startsWith("emulator")
+    )
     assert.deepStrictEqual(
       flagsOf("Flags of the emulator"),
       Object.entries(start?.[1].flags ?? {}).map(([name, { value }]) =>
@@ -111,7 +143,9 @@ describe("docs/reference/command-line.md", () => {
     assert.deepStrictEqual(
       rows(textOf("Commands for a running emulator")).map(([command]) => codes(command)[0]),
       others.map(([name, { args = [], flags }]) => {
-        const own = Object.keys(flags).filter((flag) => flag !== "port").map((flag) => `[--${flag}]`)
+        const own = Object.keys(flags).filter((flag) => flag !== "port").map((flag) =>
+          `[--${flag}]`
+        )
         return [name.slice("emulator ".length), args, own].flat().join(" ")
       })
     )
@@ -122,7 +156,8 @@ describe("docs/reference/command-line.md", () => {
       rows(textOf("Commands")).map(([command]) => codes(command)[0]?.split(" ")[1]),
       Object.keys(commands).filter((name) => !/^(profile|emulator) /.test(name))
     )
-    const line = (code: number | string, text: string) => `${code} ${plain(text).toLowerCase()}`
+    const line = (code: number | string, text: string) =>
+      `${code} ${plain(text).toLowerCase()}`
     assert.deepStrictEqual(
       rows(textOf("Exit codes")).map(([code = "", text = ""]) => line(code, text)),
       Object.values(exitCodes).map(({ code, text }) => line(code, text))
@@ -139,18 +174,32 @@ describe("telemetry in the docs", () => {
 
   it.each([
     [telemetry, "Metrics", 0, 8, metrics],
-    [telemetry, "Spans", 0, 3, [...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g), "http.client POST"]],
+    [telemetry, "Spans", 0, 3, [
+      ...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g),
+      "http.client POST"
+    ]],
     [telemetry, "Log lines", 1, 4, inSources(/Effect\.log\w+\(\s*"([^"]+)"/g)],
-    ["docs/guides/runbook.md", "Log lines", 0, 4, inSources(/Effect\.logWarning\(\s*"([^"]+)"/g)]
+    [
+      "docs/guides/runbook.md",
+      "Log lines",
+      0,
+      4,
+      inSources(/Effect\.logWarning\(\s*"([^"]+)"/g)
+    ]
   ])("%s, %s: those of the sources, and no other", (page, heading, column, least, names) => {
     assert.isAtLeast(names.length, least)
     assert.sameMembers(cells(page, heading, column).map(([name]) => name), [...names])
   })
 
   it("has the alerts of examples/prometheus, and no other", () => {
-    const alerts = [...read("examples/prometheus/alerts.yml").matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
+    const alerts = [...read("examples/prometheus/alerts.yml").matchAll(/- alert: (\w+)/g)].map(
+      ([, name]) => name
+    )
     assert.isAtLeast(alerts.length, 7)
-    assert.sameMembers(cells(telemetry, "Metrics", 3).flat().filter((code) => code.startsWith("Store")), alerts)
+    assert.sameMembers(
+      cells(telemetry, "Metrics", 3).flat().filter((code) => code.startsWith("Store")),
+      alerts
+    )
   })
 })
 
@@ -160,5 +209,7 @@ it("docs/reference/glossary.md has the names of the metrics, and of the API", ()
   const names = words.flatMap(([, , api]) => codes(api))
   assert.isAtLeast(names.length, 10)
   const source = filesOf("packages/core/src/*.ts").map(read).join()
-  for (const name of names) assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))
+  for (const name of names) {
+    assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))
+  }
 })

@@ -13,8 +13,12 @@ const outage = { from: 110.5 * minute, to: 117 * minute }
 
 /** Times are in milliseconds since the start. */
 export interface Recording {
-  readonly calls: ReadonlyArray<{ readonly at: number; readonly outcome: "served" | "waited" | "failed" }>
-  readonly tokenRequests: ReadonlyArray<{ readonly at: number; readonly outcome: "succeeded" | "failed" }>
+  readonly calls: ReadonlyArray<
+    { readonly at: number; readonly outcome: "served" | "waited" | "failed" }
+  >
+  readonly tokenRequests: ReadonlyArray<
+    { readonly at: number; readonly outcome: "succeeded" | "failed" }
+  >
   /** The states of the provider in order. One lasts until the next. */
   readonly states: ReadonlyArray<{ readonly from: number; readonly state: string }>
 }
@@ -36,7 +40,11 @@ export const record: Effect.Effect<Recording, Error> = Effect.gen(function*() {
     if (request.url.endsWith("/orders")) return respond(200)
     const isDown = now() >= outage.from && now() < outage.to
     tokenRequests.push({ at: now(), outcome: isDown ? "failed" : "succeeded" })
-    const token = { access_token: `token-${tokenRequests.length}`, token_type: "bearer", expires_in: 3600 }
+    const token = {
+      access_token: `token-${tokenRequests.length}`,
+      token_type: "bearer",
+      expires_in: 3600
+    }
     return isDown ? respond(503) : respond(200, token)
   })
 
@@ -54,7 +62,10 @@ export const record: Effect.Effect<Recording, Error> = Effect.gen(function*() {
       const at = now()
       const exit = yield* Effect.exit(client.get("/orders"))
       // The API alone takes 200 ms.
-      calls.push({ at, outcome: Exit.isFailure(exit) ? "failed" : now() - at > 200 ? "waited" : "served" })
+      calls.push({
+        at,
+        outcome: Exit.isFailure(exit) ? "failed" : now() - at > 200 ? "waited" : "served"
+      })
     })
     while (now() < until) {
       if (now() % callEvery === 0) yield* Effect.fork(call)
@@ -63,7 +74,11 @@ export const record: Effect.Effect<Recording, Error> = Effect.gen(function*() {
       if (states.at(-1)?.state !== state) states.push({ from: now(), state })
     }
     return { calls, tokenRequests, states }
-  }).pipe(Effect.provide(StoreAuthTest), Effect.withClock(virtual.clock), Effect.withRandom(Random.fixed([0.5])))
+  }).pipe(
+    Effect.provide(StoreAuthTest),
+    Effect.withClock(virtual.clock),
+    Effect.withRandom(Random.fixed([0.5]))
+  )
 })
 
 const left = 92
@@ -81,67 +96,93 @@ const strip = (
     readonly every: number
   }
 ): ReadonlyArray<string> => {
-  const x = (at: number) => left + (Math.min(Math.max(at, from), to) - from) / (to - from) * (right - left)
+  const x = (at: number) =>
+    left + (Math.min(Math.max(at, from), to) - from) / (to - from) * (right - left)
   const shown = <A extends { readonly at: number }>(all: ReadonlyArray<A>) =>
     all.filter(({ at }) => at >= from && at <= to)
   const radius = Math.min(Math.max(x(from + callEvery) - left, 4), 12) * 0.42
   const bands = states.flatMap(({ from: start, state }, index) => {
     const width = x(states[index + 1]?.from ?? until) - x(start)
     if (width < 0.5) return []
-    const name = width > state.length * 8 ? text(x(start) + width / 2, top + 69, state, "name") : ""
+    const name = width > state.length * 8
+      ? text(x(start) + width / 2, top + 69, state, "name")
+      : ""
     return [
-      `<rect class="${state}" x="${round(x(start))}" y="${top + 48}" width="${round(width)}" height="32"/>${name}`
+      `<rect class="${state}" x="${round(x(start))}" y="${top + 48}" width="${
+        round(width)
+      }" height="32"/>${name}`
     ]
   })
   const [downFrom, downTo] = [x(outage.from), x(outage.to)]
   const down = downTo - downFrom < 1 ? [] : [
-    `<rect class="down" x="${round(downFrom)}" y="${top + 84}" width="${round(downTo - downFrom)}" height="40"/>`,
+    `<rect class="down" x="${round(downFrom)}" y="${top + 84}" width="${
+      round(downTo - downFrom)
+    }" height="40"/>`,
     text((downFrom + downTo) / 2, top + 119, "token endpoint down", "small")
   ]
-  const marks = Array.from({ length: Math.floor((to - from) / every) + 1 }, (_, index) => from + index * every)
+  const marks = Array.from(
+    { length: Math.floor((to - from) / every) + 1 },
+    (_, index) => from + index * every
+  )
   return [
     text(16, top, title, "title"),
     text(16, top + 34, "calls", "lane"),
     text(16, top + 69, "token", "lane"),
     text(16, top + 103, "requests", "lane"),
     // A call that is served at once must not cover another.
-    ...[...shown(calls)].sort((a, b) => Number(b.outcome === "served") - Number(a.outcome === "served"))
+    ...[...shown(calls)].sort((a, b) =>
+      Number(b.outcome === "served") - Number(a.outcome === "served")
+    )
       .map(({ at, outcome }) => mark(outcome, x(at), top + 29, radius)),
     ...bands,
     ...down,
     ...shown(tokenRequests).map(({ at, outcome }) => tick(outcome, x(at), top + 88)),
-    ...marks.map((at) => text(x(at), top + (down.length === 0 ? 127 : 143), clock(at / minute), "small"))
+    ...marks.map((at) =>
+      text(x(at), top + (down.length === 0 ? 127 : 143), clock(at / minute), "small")
+    )
   ]
 }
 
 const mark = (outcome: string, x: number, y: number, radius: number) =>
   outcome === "failed"
     ? `<path class="failed" d="M${round(x - 5)} ${y - 5}l10 10m0-10l-10 10"/>`
-    : `<circle class="${outcome}" cx="${round(x)}" cy="${y}" r="${round(outcome === "waited" ? 5 : radius)}"/>`
+    : `<circle class="${outcome}" cx="${round(x)}" cy="${y}" r="${
+      round(outcome === "waited" ? 5 : radius)
+    }"/>`
 
-const tick = (outcome: string, x: number, y: number) => `<path class="${outcome}" d="M${round(x)} ${y}v16"/>`
+const tick = (outcome: string, x: number, y: number) =>
+  `<path class="${outcome}" d="M${round(x)} ${y}v16"/>`
 
 const round = (value: number) => Number(value.toFixed(1))
 
 const text = (x: number, y: number, content: string, style: string) =>
   `<text class="${style}" x="${round(x)}" y="${y}">${content}</text>`
 
-const clock = (minutes: number) => `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}`
+const clock = (minutes: number) =>
+  `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}`
 
 /** The picture with this recording. The rest of the picture, such as its legend, stays as it is. */
 export const draw = (picture: string, recording: Recording): string => {
   const { calls, tokenRequests } = recording
-  const hour = [calls, tokenRequests].map((all) => all.filter(({ at }) => at < 70 * minute).length)
+  const hour = [calls, tokenRequests].map((all) =>
+    all.filter(({ at }) => at < 70 * minute).length
+  )
   const failed = calls.filter(({ outcome }) => outcome === "failed").length
   const minutes = (outage.to - outage.from) / minute
   const drawn = [
     ...strip(recording, {
       title: `${hour[0]} calls, ${hour[1]} token requests: only the first call waits`,
-      ...{ top: 30, from: 0, to: 70 * minute, every: 10 * minute }
+      top: 30,
+      from: 0,
+      to: 70 * minute,
+      every: 10 * minute
     }),
     ...strip(recording, {
       title: `An outage of ${minutes} minutes at the next renewal: ${failed} calls fail`,
-      ...{ top: 196, from: 109 * minute, to: 119 * minute, every: minute }
+      top: 196,
+      from: 109 * minute,
+      to: 119 * minute,
+      every: minute
     })
   ]
   return picture.replace(/(?<=<g id="recording">\n)[^]*(?=<\/g>)/, `${drawn.join("\n")}\n`)

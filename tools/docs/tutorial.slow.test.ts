@@ -15,9 +15,9 @@ import { afterAll, assert, describe, it } from "vitest"
 import { cleanEnvironment, root, run } from "../support/command.js"
 import { type CodeBlock, fenced, read } from "../support/pages.js"
 
-const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production"].map((name) =>
-  `docs/tutorial/${name}.md`
-)
+const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production"].map((
+  name
+) => `docs/tutorial/${name}.md`)
 
 /** The emulator's terminal in the text: token requests and requests for orders, for each run of main.ts and many.ts. */
 const shown = new Map([
@@ -37,8 +37,11 @@ symlinkSync(join(effect4 ?? join(root, "examples"), "node_modules"), inShop("nod
 
 /** The ports that the pages name may be in use. */
 const ports = new Map<string, string>()
-for (const port of ["4010", "6390", "8080", "9464"]) ports.set(port, `${await Effect.runPromise(freePort)}`)
-const withFreePorts = (text: string) => text.replace(/\b(4010|6390|8080|9464)\b/g, (port) => ports.get(port) ?? port)
+for (const port of ["4010", "6390", "8080", "9464"]) {
+  ports.set(port, `${await Effect.runPromise(freePort)}`)
+}
+const withFreePorts = (text: string) =>
+  text.replace(/\b(4010|6390|8080|9464)\b/g, (port) => ports.get(port) ?? port)
 
 /** The variables that the reader sets in the first terminal. */
 const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_COLOR: "1" }
@@ -46,8 +49,16 @@ const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_CO
 /** Programs that run in another terminal, with their output. */
 const terminals = new Map<string, { readonly child: ChildProcess; output: string }>()
 
-const open = async (name: string, command: string, args: ReadonlyArray<string>, isUp: string) => {
-  const child = spawn(command, args, { cwd: shop, env: { ...cleanEnvironment(), ...variables } })
+const open = async (
+  name: string,
+  command: string,
+  args: ReadonlyArray<string>,
+  isUp: string
+) => {
+  const child = spawn(command, args, {
+    cwd: shop,
+    env: { ...cleanEnvironment(), ...variables }
+  })
   const terminal = { child, output: "" }
   terminals.set(name, terminal)
   const append = (text: Buffer) => terminal.output += text.toString()
@@ -55,7 +66,11 @@ const open = async (name: string, command: string, args: ReadonlyArray<string>, 
   child.stderr.on("data", append)
   while (!terminal.output.includes(isUp)) {
     if (child.exitCode !== null) assert.fail(`${name} exited:\n${terminal.output}`)
-    await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), once(child, "exit")])
+    await Promise.race([
+      once(child.stdout, "data"),
+      once(child.stderr, "data"),
+      once(child, "exit")
+    ])
   }
 }
 
@@ -85,28 +100,39 @@ const save = (block: CodeBlock) => {
   const code = effect4 === undefined
     ? block.code
     : readFileSync(join(effect4, "packages", "examples", generated), "utf8")
-  const [, name = assert.fail(`no name of a file in\n${code}`)] = /^\/\/ (\S+)\.ts$/m.exec(code) ?? []
+  const [, name = assert.fail(`no name of a file in\n${code}`)] =
+    /^\/\/ (\S+)\.ts$/m.exec(code) ?? []
   writeFileSync(inShop(`${name}.ts`), withFreePorts(code))
   if (name.endsWith(".test")) return
-  writeFileSync(inShop(`${name}.js`), ts.transpileModule(withFreePorts(code), { compilerOptions }).outputText)
+  writeFileSync(
+    inShop(`${name}.js`),
+    ts.transpileModule(withFreePorts(code), { compilerOptions }).outputText
+  )
 }
 
 /** Saves a file that is not a module. The health check of a Dockerfile runs against the running server. */
 const saveAs = async ({ code }: CodeBlock) => {
-  const [, name = assert.fail(`no name of a file in\n${code}`)] = /^(?:#|\/\/) (\S+)$/m.exec(code) ?? []
+  const [, name = assert.fail(`no name of a file in\n${code}`)] =
+    /^(?:#|\/\/) (\S+)$/m.exec(code) ?? []
   writeFileSync(inShop(name), withFreePorts(code))
   const [, healthCheck] = /^HEALTHCHECK CMD (.*)$/m.exec(withFreePorts(code)) ?? []
   if (healthCheck === undefined) return
   const [, ...args] = JSON.parse(healthCheck) as ReadonlyArray<string>
   assert.strictEqual((await run(process.execPath, args)).status, 0, "the server is healthy")
   const [, other = ""] = args
-  assert.strictEqual((await run(process.execPath, ["-e", other.replace("/health", "/none")])).status, 1, "no server")
+  assert.strictEqual(
+    (await run(process.execPath, ["-e", other.replace("/health", "/none")])).status,
+    1,
+    "no server"
+  )
 }
 
 const bash = (line: string) => run("bash", ["-c", line], { cwd: shop, env: variables })
 
 /** Types one line into a shell. Returns what it printed, and its exit code. */
-const type = async (line: string): Promise<{ readonly output: string; readonly status: number | null }> => {
+const type = async (
+  line: string
+): Promise<{ readonly output: string; readonly status: number | null }> => {
   const done = { output: "", status: 0 }
   // Another test compares the versions that the pages install with the catalogs.
   if (/^(mkdir shop|npm (init|install|pkg)|docker) /.test(line)) return done
@@ -128,7 +154,12 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
   const emulator = "npx --no-install store-api-emulator"
   const command = join(effect4 ?? root, "packages", "emulator", "bin", "store-api-emulator.js")
   if (line.startsWith(`${emulator} --`)) {
-    await open("emulator", process.execPath, [command, ...line.split(" ").slice(3)], "STORE_API_CLIENT_SECRET")
+    await open(
+      "emulator",
+      process.execPath,
+      [command, ...line.split(" ").slice(3)],
+      "STORE_API_CLIENT_SECRET"
+    )
     return done
   }
   if (line === "node server.ts") {
@@ -139,7 +170,10 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
   const typed = line
     .replace(emulator, `"${process.execPath}" "${command}"`)
     .replace(/node (\w+)\.ts$/, `"${process.execPath}" $1.js`)
-    .replace(/^npx vitest/, `"${join(effect4 ?? root, "node_modules", ".bin", "vitest")}" --root .`)
+    .replace(
+      /^npx vitest/,
+      `"${join(effect4 ?? root, "node_modules", ".bin", "vitest")}" --root .`
+    )
     .replace(/^npx tsc/, `"${join(root, "node_modules", ".bin", "tsc")}"`)
   const { status, stderr, stdout } = await bash(typed)
   return { output: stdout + stderr, status }
@@ -156,7 +190,8 @@ const logOfEmulator = async () => {
   return emulator.output
 }
 
-const ended = (log: string, subject: string) => log.match(new RegExp(` ← \\d+ ${subject} `, "g"))?.length ?? 0
+const ended = (log: string, subject: string) =>
+  log.match(new RegExp(` ← \\d+ ${subject} `, "g"))?.length ?? 0
 
 const occurrences = (text: string, part: string) => text.split(part).length - 1
 
@@ -179,21 +214,30 @@ const follow = async (page: string) => {
       }
       if (lines.some((line) => /node (main|many)\.ts$/.test(line))) {
         const log = await logOfEmulator()
-        requests.push(["POST /v1/oauth/accesstoken", "GET /orders"].map((path) => ended(log.slice(seen), path)))
+        requests.push(
+          ["POST /v1/oauth/accesstoken", "GET /orders"].map((path) =>
+            ended(log.slice(seen), path)
+          )
+        )
         seen = log.length
       }
     }
     if (block.language === "text") {
       for (const line of new Set(lines)) {
         const expected = lines.filter((other) => other === line).length
-        assert.isAtLeast(occurrences(output, line), expected, `${page}:${block.line}: ${line}\nis not in\n${output}`)
+        assert.isAtLeast(
+          occurrences(output, line),
+          expected,
+          `${page}:${block.line}: ${line}\nis not in\n${output}`
+        )
       }
     }
   }
   return requests
 }
 
-const isLeftOut = ["redis-server", "curl"].some((command) => spawnSync(command, ["--version"]).status !== 0) &&
+const isLeftOut =
+  ["redis-server", "curl"].some((command) => spawnSync(command, ["--version"]).status !== 0) &&
   process.env["CI"] !== "true"
 
 describe.skipIf(isLeftOut)("docs/tutorial", { timeout: 240_000 }, () => {

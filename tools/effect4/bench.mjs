@@ -21,17 +21,28 @@ const measured = buildSync({
       `import { Effect } from "effect"\nimport { measureHit } from "./hit.js"\nconsole.log(JSON.stringify(await Effect.runPromise(measureHit(1200))))`,
     resolveDir: join(line, "packages", "examples")
   },
-  ...{ bundle: true, write: false, format: "esm", platform: "node", packages: "external" }
+  bundle: true,
+  write: false,
+  format: "esm",
+  platform: "node",
+  packages: "external"
 }).outputFiles[0].text
 const node = nodeOf()
 const run = (...args) => spawnSync(node, args, { cwd: line, encoding: "utf8" }).stdout
 const hits = merged(
-  Array.from({ length: 5 }, () => JSON.parse(run("--expose-gc", "--input-type=module", "-e", measured)))
+  Array.from(
+    { length: 5 },
+    () => JSON.parse(run("--expose-gc", "--input-type=module", "-e", measured))
+  )
 )
 const [sizes3, sizes4] = [await measureSizes(), await measureSizes(line)]
 const kilobytes = ({ gzipped }) => `${page.number(gzipped / 1000, 1)} kB`
 const sizes = page.table(
-  Object.entries({ core: "core", layer: "`StoreAuth.layer`", provider: "`AccessTokenProvider`" }),
+  Object.entries({
+    core: "core",
+    layer: "`StoreAuth.layer`",
+    provider: "`AccessTokenProvider`"
+  }),
   [
     ["code of ours, minified and compressed, without Effect", ([, name]) => name],
     ["Effect 3", ([part]) => kilobytes(sizes3[part])],

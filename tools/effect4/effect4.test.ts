@@ -1,7 +1,16 @@
 /** Tests what the generator of the Effect 4 line reports. `npm run effect4` compiles and tests what it generates. */
 import { assert, describe, it } from "vitest"
 import { strangers, unused } from "./generate.mjs"
-import { allowed, forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
+import {
+  allowed,
+  forbidden,
+  members,
+  modules,
+  omitted,
+  patterns,
+  properties,
+  texts
+} from "./rules.mjs"
 import { transform } from "./transform.mjs"
 
 /** A source in Effect 4, and what is wrong with it. */
@@ -10,7 +19,8 @@ const transformed = (source: string, isLibrary = true, overlay?: string) => {
   const text = transform(source, {
     isLibrary,
     ...overlay === undefined ? {} : { overlay },
-    moduleOf: (name: string) => name === "FiberRef" ? undefined : { specifier: `effect/${name}`, barrel: "effect" },
+    moduleOf: (name: string) =>
+      name === "FiberRef" ? undefined : { specifier: `effect/${name}`, barrel: "effect" },
     problem: (row: number, problem: string) => problems.push(`${row}: ${problem}`)
   })
   return { text, problems }
@@ -53,11 +63,14 @@ describe("the generator of the Effect 4 line reports", () => {
   })
 
   it("forbidden members of an overlay, except an allowed one, and changes nothing", () => {
-    const source = `import * as Clock from "effect/Clock"\nimport * as Config from "effect/Config"\n` +
+    const source =
+      `import * as Clock from "effect/Clock"\nimport * as Config from "effect/Config"\n` +
       `export const x = [Clock.currentTimeNanos, Config.all]\n`
     const { problems, text } = transformed(source, true, "core/src/internal/configOf.ts")
     assert.strictEqual(text, source)
-    assert.deepStrictEqual(problems, [`3: Clock.currentTimeNanos: ${forbidden["Clock.currentTimeNanos"]}`])
+    assert.deepStrictEqual(problems, [
+      `3: Clock.currentTimeNanos: ${forbidden["Clock.currentTimeNanos"]}`
+    ])
     assert.lengthOf(transformed(source, true, "core/src/internal/other.ts").problems, 2)
     assert.isEmpty(transformed(source, false).problems)
   })
@@ -66,16 +79,24 @@ describe("the generator of the Effect 4 line reports", () => {
     const source = `import { Effect } from "effect"\nimport { x } from "left-pad"\n`
     const problem = [2, `"left-pad" is not installed for Effect 4`]
     assert.deepStrictEqual(strangers(source, source, new Set(["effect"])), [problem])
-    const rules = [modules, members, patterns, properties, omitted, allowed].flatMap(Object.keys)
+    const rules = [modules, members, patterns, properties, omitted, allowed].flatMap(
+      Object.keys
+    )
     assert.lengthOf(unused(new Map()), rules.length + texts.length)
     assert.deepStrictEqual(
-      unused(new Map([...rules, ...texts.map(([from]) => from)].slice(1).map((rule) => [rule, 1]))),
+      unused(
+        new Map([...rules, ...texts.map(([from]) => from)].slice(1).map((rule) => [rule, 1]))
+      ),
       [`tools/effect4/rules.mjs: nothing in the sources is "${rules[0] ?? ""}"`]
     )
   })
 
   it("no forbidden member in what its rules write, because none of them writes one", () => {
-    const produced = [...Object.values(members), ...Object.values(patterns).map(String)].join("\n")
-    for (const member of Object.keys(forbidden)) assert.notMatch(produced, new RegExp(`\\b${member}\\b`), member)
+    const produced = [...Object.values(members), ...Object.values(patterns).map(String)].join(
+      "\n"
+    )
+    for (const member of Object.keys(forbidden)) {
+      assert.notMatch(produced, new RegExp(`\\b${member}\\b`), member)
+    }
   })
 })

@@ -1,6 +1,14 @@
 /** Generates the packages of the Effect 4 line from those of the Effect 3 line, compiles and packs them. */
 import { spawnSync } from "node:child_process"
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -19,7 +27,10 @@ const overlay = fileURLToPath(new URL("./overlay", import.meta.url))
 export const packages = ["core", "platform-node", "redis", "sql", "emulator"]
 
 /** Unpublished folders: where each is, and its configuration. */
-const unpublished = { testing: ["packages", "package.json"], interop: ["tools", "vitest.config.ts"] }
+const unpublished = {
+  testing: ["packages", "package.json"],
+  interop: ["tools", "vitest.config.ts"]
+}
 
 /** The emulator serves the tests of the others. Its own run on Effect 3. */
 const partsOf = (name) => name === "emulator" ? ["src"] : ["src", "test"]
@@ -48,13 +59,29 @@ const installedModules = () => {
       const path = [name, folder].filter(Boolean).join("/")
       // Some modules have to be imported from their own path.
       const inBarrel = barrel.includes(` as ${module} from`)
-      found.set(module, { specifier: `${path}/${module}`, barrel: inBarrel ? path : undefined })
+      found.set(module, {
+        specifier: `${path}/${module}`,
+        barrel: inBarrel ? path : undefined
+      })
     }
   }
-  for (const folder of ["", "testing", "http", "encoding", "http-api", "observability", "sql", "reactivity"]) {
+  for (
+    const folder of [
+      "",
+      "testing",
+      "http",
+      "encoding",
+      "http-api",
+      "observability",
+      "sql",
+      "reactivity"
+    ]
+  ) {
     list("effect", folder)
   }
-  for (const name of ["@effect/platform-node", "@effect/opentelemetry", "@effect/sql-pg"]) list(name, "")
+  for (const name of ["@effect/platform-node", "@effect/opentelemetry", "@effect/sql-pg"]) {
+    list(name, "")
+  }
   return found
 }
 
@@ -66,7 +93,8 @@ const contextOf = (problem, isLibrary = false) => ({
 })
 
 /** Whether two sources have the same lines. The order of their imports may differ. */
-const isSame = (...sources) => new Set(sources.map((text) => text.trim().split("\n").sort().join("\n"))).size === 1
+const isSame = (...sources) =>
+  new Set(sources.map((text) => text.trim().split("\n").sort().join("\n"))).size === 1
 
 /** A block of the docs in Effect 4, formatted as ESLint formats ours, or the block itself if it is for both majors. */
 export const blockOf = (own, report = () => undefined) => {
@@ -76,15 +104,19 @@ export const blockOf = (own, report = () => undefined) => {
 
 /** The TypeScript blocks of a page or of doc comments in Effect 4, each with the line on which its code starts. */
 export const blocksOf = (text, report = () => undefined) =>
-  [...text.matchAll(/^( *(?:\* )?)```ts\n([\s\S]*?)^\1```$/gm)].map(({ 1: margin, 2: code, index }) => {
-    const line = text.slice(0, index).split("\n").length + 1
-    const own = code.split("\n").map((row) => row.slice(margin.length)).join("\n")
-    return { line, code: blockOf(own, (row, problem) => report(line + row - 1, problem)) }
-  })
+  [...text.matchAll(/^( *(?:\* )?)```ts\n([\s\S]*?)^\1```$/gm)].map(
+    ({ 1: margin, 2: code, index }) => {
+      const line = text.slice(0, index).split("\n").length + 1
+      const own = code.split("\n").map((row) => row.slice(margin.length)).join("\n")
+      return { line, code: blockOf(own, (row, problem) => report(line + row - 1, problem)) }
+    }
+  )
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
 export const strangers = (text, source, installed) =>
-  [...text.matchAll(/^(?:import|export|\}) (?:[^"\n]* )?(from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?")$/gm)]
+  [...text.matchAll(
+    /^(?:import|export|\}) (?:[^"\n]* )?(from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?")$/gm
+  )]
     .filter(([, , name]) => !installed.has(name))
     .map(([, from, name]) => [lineOf(source, from), `"${name}" is not installed for Effect 4`])
 
@@ -97,9 +129,13 @@ export const unused = (used = applied) =>
       Object.keys(rules[kind])
     ),
     ...rules.texts.map(([from]) => from)
-  ].filter((rule) => !used.has(rule)).map((rule) => `tools/effect4/rules.mjs: nothing in the sources is "${rule}"`)
+  ].filter((rule) => !used.has(rule)).map((rule) =>
+    `tools/effect4/rules.mjs: nothing in the sources is "${rule}"`
+  )
 
-const eslintPlugin = createRequire(createRequire(import.meta.url).resolve("@effect/eslint-plugin"))
+const eslintPlugin = createRequire(
+  createRequire(import.meta.url).resolve("@effect/eslint-plugin")
+)
 const dprint = createFromBuffer(readFileSync(eslintPlugin("@dprint/typescript").getPath()))
 const [{ config }] = configs.flatMap(({ rules }) => rules?.["@effect/dprint"]?.slice(1) ?? [])
 dprint.setConfig({}, config)
@@ -110,17 +146,27 @@ const formatted = (fileText, overrideConfig = {}) =>
 /** Formats a source, and the code in its doc comments, as ESLint formats ours. */
 const format = (text) =>
   formatted(text.replace(/^ \* ```ts\n([\s\S]*?)^ \* ```$/gm, (_, block) => {
-    const code = formatted(block.replaceAll(/^ \* ?/gm, ""), { lineWidth: config.lineWidth - " * ".length })
-    return [" * ```ts", ...code.trimEnd().split("\n").map((row) => ` * ${row}`.trimEnd()), " * ```"].join("\n")
+    const code = formatted(block.replaceAll(/^ \* ?/gm, ""), {
+      lineWidth: config.lineWidth - " * ".length
+    })
+    return [
+      " * ```ts",
+      ...code.trimEnd().split("\n").map((row) => ` * ${row}`.trimEnd()),
+      " * ```"
+    ].join("\n")
   }))
 
 /** The manifest of a package: the same name, an even major, and peers of Effect 4. */
 export const manifestOf = (folder, repository) => {
-  const { devDependencies: _, ...manifest } = JSON.parse(read(join(root, "packages", folder, "package.json")))
+  const { devDependencies: _, ...manifest } = JSON.parse(
+    read(join(root, "packages", folder, "package.json"))
+  )
   const version = effect4Version(manifest.version)
   const ranges = (dependencies) =>
     Object.fromEntries(
-      Object.keys(dependencies).filter((name) => !["@effect/platform", "@effect/sql"].includes(name)).map((name) => [
+      Object.keys(dependencies).filter((name) =>
+        !["@effect/platform", "@effect/sql"].includes(name)
+      ).map((name) => [
         name,
         name.startsWith("@store-api/") ? `^${version}` : effect4.ranges[name]
       ])
@@ -134,7 +180,11 @@ export const manifestOf = (folder, repository) => {
     ...dependencies === undefined ? {} : { dependencies: ranges(dependencies) },
     peerDependencies: peers,
     ...optional &&
-      { peerDependenciesMeta: Object.fromEntries(Object.keys(peers).map((name) => [name, optional[name]])) },
+      {
+        peerDependenciesMeta: Object.fromEntries(
+          Object.keys(peers).map((name) => [name, optional[name]])
+        )
+      },
     ...repository === undefined ? {} : releaseFields(manifest.name, repository)
   }
   return `${JSON.stringify(fields, null, 2)}\n`
@@ -146,13 +196,14 @@ const checkedProject = {
   include: ["examples", "*/test", "interop/src", "../examples"],
   references: packages.map((name) => ({ path: `${name}/tsconfig.src.json` })),
   compilerOptions: {
-    ...{ noEmit: true, composite: false, declaration: false, declarationMap: false },
-    ...{
-      allowImportingTsExtensions: true,
-      noUnusedLocals: false,
-      types: ["node"],
-      tsBuildInfoFile: "core/.tsbuild/checked.tsbuildinfo"
-    }
+    noEmit: true,
+    composite: false,
+    declaration: false,
+    declarationMap: false,
+    allowImportingTsExtensions: true,
+    noUnusedLocals: false,
+    types: ["node"],
+    tsBuildInfoFile: "core/.tsbuild/checked.tsbuildinfo"
   }
 }
 
@@ -164,7 +215,11 @@ const write = (base, written, ...folders) => {
     mkdirSync(dirname(to), { recursive: true })
     writeFileSync(to, text)
   }
-  for (const path of folders.flatMap((folder) => filesIn(join(base, folder)).map((file) => join(folder, file)))) {
+  for (
+    const path of folders.flatMap((folder) =>
+      filesIn(join(base, folder)).map((file) => join(folder, file))
+    )
+  ) {
     const isOutput = /^packages[\\/][\w-]+[\\/](dist|\.tsbuild|node_modules)[\\/]/.test(path)
     if (!isOutput && !written.has(path)) rmSync(join(base, path))
   }
@@ -173,7 +228,9 @@ const write = (base, written, ...folders) => {
 /** The committed examples that are not those generated. */
 const stale = (examples) =>
   [...new Set([...examples.keys(), ...filesUnder(join("examples", "effect4"))])]
-    .filter((path) => !existsSync(join(root, path)) || read(join(root, path)) !== examples.get(path))
+    .filter((path) =>
+      !existsSync(join(root, path)) || read(join(root, path)) !== examples.get(path)
+    )
     .map((path) => `${path}: not what is generated. Run npm run effect4, and commit it.`)
 
 /** Generates all packages. In a release they name the repository. Returns the problems. */
@@ -196,18 +253,30 @@ const generate = (repository) => {
       const isOverlay = overlaid.includes(file)
       const isPublished = isPackage && file.startsWith("src")
       const path = join(isOverlay ? join(overlay, name) : base, file)
-      const report = (row, problem) => problems.push(`${relative(root, path)}:${row}: ${problem}`)
+      const report = (row, problem) =>
+        problems.push(`${relative(root, path)}:${row}: ${problem}`)
       const text = read(path)
       if (!/\.m?[jt]s$/.test(file) || file.startsWith("bin")) {
         written.set(join("packages", name, file), text)
         continue
       }
       const overlaying = isOverlay ? `${name}/${file.replaceAll("\\", "/")}` : undefined
-      const transformed = transform(text, { ...contextOf(report, isPublished), overlay: overlaying })
-      for (const [row, problem] of strangers(transformed, text, installed)) report(row, problem)
-      written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
+      const transformed = transform(text, {
+        ...contextOf(report, isPublished),
+        overlay: overlaying
+      })
+      for (const [row, problem] of strangers(transformed, text, installed)) {
+        report(row, problem)
+      }
+      written.set(
+        join("packages", name, file),
+        isPublished ? format(transformed) : transformed
+      )
     }
-    const configured = read(join(base, config)).replace("../../tsconfig", "../../../../../tsconfig")
+    const configured = read(join(base, config)).replace(
+      "../../tsconfig",
+      "../../../../../tsconfig"
+    )
     written.set(join("packages", name, config), configured)
     if (!isPackage) continue
     // The problems of its blocks are reported below.
@@ -216,12 +285,17 @@ const generate = (repository) => {
     written.set(join("packages", name, "LICENSE"), read(join(root, "LICENSE")))
     written.set(join("packages", name, "package.json"), manifestOf(name, repository))
   }
-  const documented = packages.flatMap((name) => [`packages/${name}/README.md`, ...filesUnder(`packages/${name}/src`)])
+  const documented = packages.flatMap((
+    name
+  ) => [`packages/${name}/README.md`, ...filesUnder(`packages/${name}/src`)])
   for (const file of ["README.md", ...filesUnder("docs"), ...documented]) {
     if (file.startsWith(join("docs", "reference", "api"))) continue
     const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
     for (const { code, line } of blocksOf(read(join(root, file)), report)) {
-      written.set(join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`), code)
+      written.set(
+        join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`),
+        code
+      )
       // The files of the tutorial import each other. Of several versions, the last is imported.
       const [, saved] = /^\/\/ (\w+\.ts)$/m.exec(code) ?? []
       if (saved !== undefined) written.set(join("packages", "examples", saved), code)
@@ -230,26 +304,41 @@ const generate = (repository) => {
   /** The examples that differ. They are committed, for readers. */
   const examples = new Map()
   const shown = ["renewal", "shop"].map((name) => join("examples", "test", `${name}.test.ts`))
-  for (const path of [...filesUnder(join("examples", "src")), ...shown].filter((path) => !/\bdemo\b/.test(path))) {
+  for (
+    const path of [...filesUnder(join("examples", "src")), ...shown].filter((path) =>
+      !/\bdemo\b/.test(path)
+    )
+  ) {
     const text = read(join(root, path))
     const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
     const code = format(transform(text, contextOf(report)))
     written.set(path, code)
     const copy = path.replace("src", "effect4")
-    if (!isSame(code, text) && copy !== path && !/declared.server/.test(path)) examples.set(copy, code)
+    if (!isSame(code, text) && copy !== path && !/declared.server/.test(path)) {
+      examples.set(copy, code)
+    }
   }
   // bench.mjs runs this measurement.
   for (const file of ["harness.ts", "hit.ts"]) {
     const path = join("tools", "benchmarks", "src", file)
     const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
-    written.set(join("packages", "examples", file), transform(read(join(root, path)), contextOf(report)))
+    written.set(
+      join("packages", "examples", file),
+      transform(read(join(root, path)), contextOf(report))
+    )
   }
   written.set(join("packages", "tsconfig.json"), JSON.stringify(checkedProject))
   // Vitest 5 has no options of single pools.
-  const config = read(join(root, "vitest.config.ts")).replace(/poolOptions: \{ forks: \{ (execArgv: .*\]) \} \}/, "$1")
+  const config = read(join(root, "vitest.config.ts")).replace(
+    /poolOptions: \{ forks: \{ (execArgv: .*\]) \} \}/,
+    "$1"
+  )
   written.set("vitest.config.ts", config)
   // A test reads the guide.
-  written.set(join("docs", "guides", "several-instances.md"), read(join(root, "docs/guides/several-instances.md")))
+  written.set(
+    join("docs", "guides", "several-instances.md"),
+    read(join(root, "docs/guides/several-instances.md"))
+  )
   problems.push(...unused())
   if (process.env.CI === "true") problems.push(...stale(examples))
   if (problems.length === 0) {
@@ -279,7 +368,9 @@ export const buildLine = ({ checked = false, repository }) => {
   tool("tsc", ["-b", ...sources, ...checked ? [join(line, "packages")] : []])
   // Its command is the same for both majors.
   build()
-  const [from, to] = [root, line].map((folder) => join(folder, "packages/emulator/dist/store-api-emulator"))
+  const [from, to] = [root, line].map((folder) =>
+    join(folder, "packages/emulator/dist/store-api-emulator")
+  )
   for (const end of [".mjs", ".third-party.txt"]) copyFileSync(`${from}${end}`, `${to}${end}`)
 }
 
@@ -288,7 +379,12 @@ export const packLine = async (out, repository) => {
   const { checked, unpacked } = await import("../release/packages.mjs")
   mkdirSync(out, { recursive: true })
   const tarballs = packages.map((name) => {
-    const { status, stderr, stdout } = spawnSync("npm", ["pack", "--json", "--pack-destination", out], {
+    const { status, stderr, stdout } = spawnSync("npm", [
+      "pack",
+      "--json",
+      "--pack-destination",
+      out
+    ], {
       cwd: join(line, "packages", name),
       encoding: "utf8",
       shell: process.platform === "win32"

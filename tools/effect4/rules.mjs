@@ -13,13 +13,18 @@ export const modules = {
 
 const renamed = {
   Cause: {
-    ...{ failureOption: "findErrorOption", isDie: "hasDies", isInterruptedOnly: "hasInterruptsOnly" },
+    failureOption: "findErrorOption",
+    isDie: "hasDies",
+    isInterruptedOnly: "hasInterruptsOnly",
     isTimeoutException: "isTimeoutError"
   },
   Clock: { currentTimeNanos: "monotonicTimeNanos" },
   Config: {
-    ...{ duration: "Duration", integer: "Int", nonEmptyString: "NonEmptyString", redacted: "Redacted" },
-    ...{ string: "String" }
+    duration: "Duration",
+    integer: "Int",
+    nonEmptyString: "NonEmptyString",
+    redacted: "Redacted",
+    string: "String"
   },
   Context: { unsafeGet: "getUnsafe" },
   DateTime: {
@@ -30,19 +35,24 @@ const renamed = {
   },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
-    ...{ decode: "fromInputUnsafe", DurationInput: "Input" }
+    decode: "fromInputUnsafe",
+    DurationInput: "Input"
   },
   Effect: {
-    ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },
-    ...{ either: "result", fork: "forkChild", forkDaemon: "forkDetach", locally: "provideService" },
-    ...{
-      locallyWith: "updateService",
-      mapInputContext: "updateContext",
-      tapErrorCause: "tapCause",
-      validateAll: "validate",
-      zipLeft: "tap",
-      zipRight: "andThen"
-    }
+    async: "callback",
+    catchAll: "catch",
+    catchAllCause: "catchCause",
+    catchAllDefect: "catchDefect",
+    either: "result",
+    fork: "forkChild",
+    forkDaemon: "forkDetach",
+    locally: "provideService",
+    locallyWith: "updateService",
+    mapInputContext: "updateContext",
+    tapErrorCause: "tapCause",
+    validateAll: "validate",
+    zipLeft: "tap",
+    zipRight: "andThen"
   },
   Either: {
     Either: "Result.Result",
@@ -60,7 +70,10 @@ const renamed = {
   },
   Exit: { isInterrupted: "hasInterrupts" },
   Fiber: { RuntimeFiber: "Fiber" },
-  FiberRef: { currentLoggers: "References.CurrentLoggers", currentMinimumLogLevel: "References.MinimumLogLevel" },
+  FiberRef: {
+    currentLoggers: "References.CurrentLoggers",
+    currentMinimumLogLevel: "References.MinimumLogLevel"
+  },
   Headers: { currentRedactedNames: "CurrentRedactedNames" },
   HttpBody: { unsafeJson: "jsonUnsafe" },
   HttpClient: { currentTracerDisabledWhen: "TracerDisabledWhen" },
@@ -69,27 +82,32 @@ const renamed = {
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },
   Layer: { scoped: "effect", scopedDiscard: "effectDiscard", unwrapEffect: "unwrap" },
   Logger: {
-    ...{ jsonLogger: "formatJson", logfmtLogger: "formatLogFmt", stringLogger: "formatSimple" },
-    ...{ structuredLogger: "formatStructured" }
+    jsonLogger: "formatJson",
+    logfmtLogger: "formatLogFmt",
+    stringLogger: "formatSimple",
+    structuredLogger: "formatStructured"
   },
   NodeHttpClient: {
-    ...{ layer: "layerNodeHttp", layerUndiciWithoutDispatcher: "layerUndiciNoDispatcher" },
-    ...{ layerWithoutAgent: "layerNodeHttpNoAgent", makeAgentLayer: "layerAgentOptions" }
+    layer: "layerNodeHttp",
+    layerUndiciWithoutDispatcher: "layerUndiciNoDispatcher",
+    layerWithoutAgent: "layerNodeHttpNoAgent",
+    makeAgentLayer: "layerAgentOptions"
   },
   Option: { fromNullable: "fromNullishOr" },
   ParseResult: { ParseIssue: "SchemaIssue.Issue" },
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
     DateTimeUtc: "DateTimeUtcFromString",
-    ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
-    ...{
-      decode: "decodeEffect",
-      decodeUnknownEither: "decodeUnknownResult",
-      encode: "encodeEffect",
-      JsonNumber: "Finite"
-    },
-    ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
-    ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
+    DateTimeUtcFromSelf: "DateTimeUtc",
+    decode: "decodeEffect",
+    decodeUnknownEither: "decodeUnknownResult",
+    encode: "encodeEffect",
+    JsonNumber: "Finite",
+    OptionFromSelf: "Option",
+    parseJson: "fromJsonString",
+    Redacted: "RedactedFromValue",
+    RedactedFromSelf: "Redacted",
+    typeSchema: "toType"
   },
   Ref: { unsafeMake: "makeUnsafe" },
   Scope: { extend: "provide" },
@@ -100,7 +118,9 @@ const renamed = {
 /** Members with another name, or of another module, and otherwise the same. */
 export const members = Object.fromEntries(
   Object.entries(renamed).flatMap(([module, names]) =>
-    Object.entries(names).map(([name, to]) => [`${module}.${name}`, to.includes(".") ? to : `${module}.${to}`])
+    Object.entries(names).map((
+      [name, to]
+    ) => [`${module}.${name}`, to.includes(".") ? to : `${module}.${to}`])
   )
 )
 
@@ -121,7 +141,9 @@ export const properties = {
 /** Two classes with a reason as text are one class with six classes of reasons. */
 const httpError = ({ r, reason: [reason], response, rest }) =>
   `new HttpClientError.HttpClientError({ reason: new HttpClientError.${reason.text}Error({ ${
-    [r && "request: $r", response && "response: $response", rest.length > 0 && "$rest"].filter(Boolean).join(", ")
+    [r && "request: $r", response && "response: $response", rest.length > 0 && "$rest"].filter(
+      Boolean
+    ).join(", ")
   } }) })`
 
 /** Another shape: a pattern and what is written in its place. */
@@ -132,32 +154,38 @@ export const patterns = {
   "Deferred.unsafeMake(FiberId.none)": "Deferred.makeUnsafe()",
   // A service of each client.
   "Context.omit(SqlClient.TransactionConnection)": "Context.omit(sql.transactionService)",
-  "Config.string($name).pipe(Config.validate($v), $$more)": "Config.NonEmptyString($name).pipe($$more)",
-  "Context.Reference<$T>()($id, $options)": ({ options: [{ properties: [{ initializer }] }] }) =>
-    `Context.Reference<${initializer.type.getText()}>($id, $options)`,
+  "Config.string($name).pipe(Config.validate($v), $$more)":
+    "Config.NonEmptyString($name).pipe($$more)",
+  "Context.Reference<$T>()($id, $options)": (
+    { options: [{ properties: [{ initializer }] }] }
+  ) => `Context.Reference<${initializer.type.getText()}>($id, $options)`,
   "Clock.clockWith(Effect.succeed)": "Clock.Clock",
   "Clock.make()": "Clock.Clock.defaultValue()",
   "cache.get($key)": "Cache.get(cache, $key)",
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
   "Data.struct($fields)": "$fields",
   // A test clock of Effect 4 does not wait for fibers that have not started.
-  "Effect.forkDaemon(Effect.interruptible($effect))": "Effect.forkDetach($effect, { startImmediately: true })",
+  "Effect.forkDaemon(Effect.interruptible($effect))":
+    "Effect.forkDetach($effect, { startImmediately: true })",
   "Effect.intoDeferred($deferred)": "Deferred.into($deferred)",
   "FiberRef.get(FiberRef.currentMetricLabels)": "Effect.context<never>()",
   "Effect.dieMessage($message)": "Effect.die(new Error($message))",
   "Effect.withClock($$effect, $clock)": "Effect.provideService($$effect, Clock.Clock, $clock)",
   "Effect.withUnhandledErrorLogLevel(Option.some($level))":
     "Effect.provideService(References.UnhandledLogLevel, $level)",
-  "Effect.withUnhandledErrorLogLevel(Option.none())": "Effect.provideService(References.UnhandledLogLevel, undefined)",
+  "Effect.withUnhandledErrorLogLevel(Option.none())":
+    "Effect.provideService(References.UnhandledLogLevel, undefined)",
   "Effect.timeoutFail({ duration: $d, onTimeout: () => $e })":
     "Effect.timeoutOrElse({ duration: $d, orElse: () => Effect.fail($e) })",
-  "Effect.transposeMapOption($f)": "(option) => Effect.transposeOption(Option.map(option, $f))",
+  "Effect.transposeMapOption($f)":
+    "(option) => Effect.transposeOption(Option.map(option, $f))",
   "Effect.whenEffect($effect, $condition)": "Effect.when($effect, $condition)",
   "Effect.withSpan($name, { captureStackTrace: false })":
     "Effect.withSpan($name, undefined, { captureStackTrace: false })",
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
-  "HttpApiEndpoint.get($name, $path).addSuccess($schema)": "HttpApiEndpoint.get($name, $path, { success: $schema })",
+  "HttpApiEndpoint.get($name, $path).addSuccess($schema)":
+    "HttpApiEndpoint.get($name, $path, { success: $schema })",
   "HttpApiEndpoint.post($name, $path).setPayload($payload).addSuccess($schema)":
     "HttpApiEndpoint.post($name, $path, {\npayload: $payload,\nsuccess: $schema\n})",
   "HttpLayerRouter.addHttpApi($api)": "HttpApiBuilder.layer($api)",
@@ -171,19 +199,24 @@ export const patterns = {
   "Metric.histogram($name, MetricBoundaries.fromIterable($boundaries), $description)":
     "Metric.histogram($name, {\ndescription: $description,\nboundaries: $boundaries\n})",
   "Metric.increment($metric)": "Metric.update($metric, 1)",
-  "Metric.tagged($$metric, $key, $value)": "Metric.withAttributes($$metric, { [$key]: $value })",
-  "NodeRuntime.runMain($effect, { disablePrettyLogger: true })": "NodeRuntime.runMain($effect)",
+  "Metric.tagged($$metric, $key, $value)":
+    "Metric.withAttributes($$metric, { [$key]: $value })",
+  "NodeRuntime.runMain($effect, { disablePrettyLogger: true })":
+    "NodeRuntime.runMain($effect)",
   "PlatformConfigProvider.layerFileTreeAdd({ rootDirectory: $folder })":
     "ConfigProvider.layerAdd(ConfigProvider.fromDir({ rootPath: $folder }))",
   "NodeHttpServer.make($server, { host: $host, port: $port })":
     "NodeHttpServer.make($server, { host: $host, port: $port, disablePreemptiveShutdown: true })",
-  "NodeHttpServerRequest.toIncomingMessage($r)": "NodeHttpServerRequest.toIncomingMessage($r) as IncomingMessage",
-  "NodeHttpServerRequest.toServerResponse($r)": "NodeHttpServerRequest.toServerResponse($r) as ServerResponse",
+  "NodeHttpServerRequest.toIncomingMessage($r)":
+    "NodeHttpServerRequest.toIncomingMessage($r) as IncomingMessage",
+  "NodeHttpServerRequest.toServerResponse($r)":
+    "NodeHttpServerRequest.toServerResponse($r) as ServerResponse",
   "Schema.Literal($a, $$more)": ({ more }) =>
     more.length === 0 ? "Schema.Literal($a)" : "Schema.Literals([$a, $$more])",
   "Schema.Record({ key: $key, value: $value })": "Schema.Record($key, $value)",
   "Schema.NonNegativeInt": "Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))",
-  "Schema.String.pipe(Schema.pattern($regex))": "Schema.String.check(Schema.isPattern($regex))",
+  "Schema.String.pipe(Schema.pattern($regex))":
+    "Schema.String.check(Schema.isPattern($regex))",
   "Schema.String.pipe(Schema.pattern($regex), Schema.compose(Schema.NumberFromString), Schema.finite())":
     "Schema.String.check(Schema.isPattern($regex)).pipe(Schema.decodeTo(Schema.FiniteFromString))",
   "Schema.Union($$schemas)": "Schema.Union([$$schemas])",
@@ -198,19 +231,23 @@ export const patterns = {
   "Schema.propertySignature($schema).pipe($default)": "$schema.pipe($default)",
   "Schema.transform($from, $to, $options)":
     "$from.pipe(Schema.decodeTo($to, SchemaTransformation.transform($options)))",
-  "Schema.withConstructorDefault(() => $x)": "Schema.withConstructorDefault(Effect.succeed($x))",
+  "Schema.withConstructorDefault(() => $x)":
+    "Schema.withConstructorDefault(Effect.succeed($x))",
   "ConfigProvider.fromMap($map)":
     "ConfigProvider.fromEnvRecord(Object.fromEntries($map), { preserveEmptyStrings: true })",
   "DateTime.add($x, { millis: $n })": "DateTime.add($x, { milliseconds: $n })",
   "DateTime.distanceDuration($a, $b)": "Duration.abs(DateTime.distance($a, $b))",
   "DateTime.subtract($x, { millis: $n })": "DateTime.subtract($x, { milliseconds: $n })",
-  "Effect.forkAll($effects)": "Effect.forkChild(Effect.all($effects, { concurrency: \"unbounded\" }))",
+  "Effect.forkAll($effects)":
+    "Effect.forkChild(Effect.all($effects, { concurrency: \"unbounded\" }))",
   "Effect.repeatN($effect, $n)": "Effect.repeat($effect, { times: $n })",
   "Effect.tagMetrics($$effect, $key, $value)":
     "Effect.updateService($$effect, Metric.CurrentMetricAttributes, (all) => ({ ...all, [$key]: $value }))",
-  "Effect.withConfigProvider($provider)": "Effect.provideService(ConfigProvider.ConfigProvider, $provider)",
+  "Effect.withConfigProvider($provider)":
+    "Effect.provideService(ConfigProvider.ConfigProvider, $provider)",
   "Effect.withRandom(Random.make($seed))": "Random.withSeed($seed)",
-  "Effect.withRandom($$effect, $random)": "Effect.provideService($$effect, Random.Random, $random)",
+  "Effect.withRandom($$effect, $random)":
+    "Effect.provideService($$effect, Random.Random, $random)",
   "Effect.yieldNow()": "Effect.yieldNow",
   "Layer.scopedContext(Effect.tagMetrics(Layer.build($layer), $key, $value))":
     "Layer.provide($layer, Layer.succeed(Metric.CurrentMetricAttributes, { [$key]: $value }))",
@@ -219,7 +256,8 @@ export const patterns = {
     "Object.assign(Object.create(Clock.Clock.defaultValue()) as Clock.Clock, $other)",
   "Tracer.make({ span: $span, context: $context })": "Tracer.make({ span: $span })",
   "new Error.BadArgument($options)": "PlatformError.badArgument($options)",
-  "new Error.SystemError({ reason: $reason, ...$rest })": "PlatformError.systemError({ _tag: $reason, $rest })",
+  "new Error.SystemError({ reason: $reason, ...$rest })":
+    "PlatformError.systemError({ _tag: $reason, $rest })",
   "Fiber.interruptFork($fiber)": "Effect.sync(() => $fiber.interruptUnsafe())",
   "Fiber.poll($fiber)": "Effect.sync(() => Option.fromNullishOr($fiber.pollUnsafe()))",
   "ExecutionStrategy.sequential": "\"sequential\"",
@@ -237,17 +275,22 @@ export const patterns = {
         "annotations: HashMap.fromIterable(Object.entries(line.fiber.getRef(References.CurrentLogAnnotations))),\n" +
         "spans: line.fiber.getRef(References.CurrentLogSpans).map(([label]) => ({ label }))\n}))"
       : undefined,
-  "Logger.prettyLogger({ mode: \"browser\", colors: false })": "Logger.consolePrettyBrowser({ colors: false })",
-  "Logger.prettyLogger({ mode: \"tty\", colors: false })": "Logger.consolePrettyTty({ colors: false })",
+  "Logger.prettyLogger({ mode: \"browser\", colors: false })":
+    "Logger.consolePrettyBrowser({ colors: false })",
+  "Logger.prettyLogger({ mode: \"tty\", colors: false })":
+    "Logger.consolePrettyTty({ colors: false })",
   "Layer.mergeAll(Logger.remove(Logger.defaultLogger), ...$loggers.map((logger) => Logger.add(logger)))":
     "Logger.layer([...$loggers], { mergeWithExisting: true })",
   "Logger.minimumLogLevel($level)": "Layer.succeed(References.MinimumLogLevel, $level)",
   "Logger.remove(Logger.defaultLogger)": "Logger.layer([])",
   "Logger.replace(Logger.defaultLogger, $logger)": "Logger.layer([$logger])",
-  "Logger.withMinimumLogLevel($level)": "Effect.provideService(References.MinimumLogLevel, $level)",
-  "Random.fixed($values)": "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
+  "Logger.withMinimumLogLevel($level)":
+    "Effect.provideService(References.MinimumLogLevel, $level)",
+  "Random.fixed($values)":
+    "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
     "values.push(value)\nreturn value\n}\nreturn { nextIntUnsafe: next, nextDoubleUnsafe: next }\n})($values)",
-  "Schedule.addDelayEffect(($error) => $delay)": "Schedule.addDelay(({ output: $error }) => $delay)",
+  "Schedule.addDelayEffect(($error) => $delay)":
+    "Schedule.addDelay(({ output: $error }) => $delay)",
   "Schedule.whileInput($predicate)": "Schedule.while(({ input }) => $predicate(input))",
   "Schedule.upTo($duration)": "Schedule.upTo({ duration: $duration })",
   "it.scoped": "it.effect",
@@ -257,7 +300,8 @@ export const patterns = {
   "new SqlError.SqlError({ cause: $cause })":
     "new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause: $cause }) })",
   "new HttpClientError.RequestError({ request: $r, reason: $reason, ...$rest })": httpError,
-  "new HttpClientError.ResponseError({ request: $r, response: $response, reason: $reason, ...$rest })": httpError
+  "new HttpClientError.ResponseError({ request: $r, response: $response, reason: $reason, ...$rest })":
+    httpError
 }
 
 /** Tests that cannot run on Effect 4, by their title, and why. */
@@ -270,8 +314,10 @@ export const omitted = {
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
   "six processes call for nine lifetimes, three of them without it: with it, one token request per lifetime":
     "the client for PostgreSQL takes its time limits from the clock that the test advances",
-  "an endpoint repeats its token: six processes send at most three requests more than one": "as above",
-  "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body"
+  "an endpoint repeats its token: six processes send at most three requests more than one":
+    "as above",
+  "the token is visible in a response of an API that repeats it":
+    "a response of Effect 4 does not print its body"
 }
 
 /**
@@ -286,7 +332,8 @@ export const forbidden = {
   "Effect.contextWith": "Effect 4 expects an effect",
   "Effect.disconnect": "Effect 4 does not have it. Use internal/waitAtMost",
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",
-  "HttpClientRequest.prependUrl": "Effect 4 puts a slash before a query. Use HttpClientRequest.setUrl",
+  "HttpClientRequest.prependUrl":
+    "Effect 4 puts a slash before a query. Use HttpClientRequest.setUrl",
   "Schema.Date": "Effect 4 does not decode it from a string"
 }
 
@@ -297,7 +344,10 @@ export const allowed = {
 
 /** Words in comments, and code that no pattern can say. */
 export const texts = [
-  ["yield* TokenResponse.decode(text)", "yield* Effect.fromResult(TokenResponse.decode(text))"],
+  [
+    "yield* TokenResponse.decode(text)",
+    "yield* Effect.fromResult(TokenResponse.decode(text))"
+  ],
   // `fetch` of Node 24 takes no dispatcher of undici 8, unless it is wrapped.
   [
     "const connections = yield* NodeHttpClient.Dispatcher\n",
@@ -312,7 +362,10 @@ export const texts = [
   ["\"ParseError\"", "\"SchemaError\""],
   ["Effect's `ParseError`", "an `Error` with a `SchemaIssue` as its `cause`"],
   ["the reason is `InvalidUrl`", "the reason is `InvalidUrlError`"],
-  ["`Transport` if that is transient, and `Encode`", "`TransportError` if that is transient, and `EncodeError`"],
+  [
+    "`Transport` if that is transient, and `Encode`",
+    "`TransportError` if that is transient, and `EncodeError`"
+  ],
   ["`JSON.stringify` and, on Effect 4, `console.log`", "`JSON.stringify` and `console.log`"],
   ["`@effect/platform`", "`effect/http`"],
   ["`@effect/sql`", "`effect/sql`"],

@@ -2,7 +2,16 @@
 import { posix } from "node:path"
 import ts from "typescript"
 import { effect4, effect4Version } from "../release/rules.mjs"
-import { allowed, forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
+import {
+  allowed,
+  forbidden,
+  members,
+  modules,
+  omitted,
+  patterns,
+  properties,
+  texts
+} from "./rules.mjs"
 
 /** How often each rule was applied. */
 export const applied = new Map()
@@ -18,7 +27,8 @@ const parse = (text) => ts.createSourceFile("source.ts", text, ts.ScriptTarget.E
 /** A pattern is a TypeScript expression, or a type after `type `. `$x` in it is any node, `$$x` the rest of a list. */
 const compiled = Object.entries(patterns).map(([pattern, template]) => {
   const type = /^type (.*)/s.exec(pattern)?.[1]
-  const [statement] = parse(type === undefined ? `(${pattern})` : `type T = ${type}`).statements
+  const [statement] =
+    parse(type === undefined ? `(${pattern})` : `type T = ${type}`).statements
   const node = type === undefined ? statement.expression.expression : statement.type
   return { pattern, template, node, isType: type !== undefined }
 })
@@ -34,7 +44,8 @@ const childrenOf = (node) => {
   return children
 }
 
-const rowOf = (node) => node.getSourceFile().getLineAndCharacterOfPosition(node.getStart()).line + 1
+const rowOf = (node) =>
+  node.getSourceFile().getLineAndCharacterOfPosition(node.getStart()).line + 1
 
 const isIn = (member, known) => Object.hasOwn(known, member)
 
@@ -48,10 +59,12 @@ const isIn = (member, known) => Object.hasOwn(known, member)
  * @returns {string}
  */
 export const transform = (text, line, isBlock = false) => {
-  const source = isBlock || line.overlay !== undefined ? text : texts.reduce((text, [from, to]) => {
-    if (text.includes(from)) count(from)
-    return text.replaceAll(from, to)
-  }, text.replace(/(?<=@since )[\d.]+/g, effect4Version))
+  const source = isBlock || line.overlay !== undefined ?
+    text :
+    texts.reduce((text, [from, to]) => {
+      if (text.includes(from)) count(from)
+      return text.replaceAll(from, to)
+    }, text.replace(/(?<=@since )[\d.]+/g, effect4Version))
   const ast = parse(source)
   /** What a local name stands for: `module`, and `name` in it where it is not the module. */
   const locals = new Map()
@@ -59,12 +72,17 @@ export const transform = (text, line, isBlock = false) => {
   for (const { importClause, moduleSpecifier: { text: from } } of imports) {
     const bindings = importClause?.namedBindings
     if (!isEffect(from) || bindings === undefined) continue
-    if (ts.isNamespaceImport(bindings)) locals.set(bindings.name.text, { module: nameOf(from) })
-    else {
+    if (ts.isNamespaceImport(bindings)) {
+      locals.set(bindings.name.text, { module: nameOf(from) })
+    } else {
       for (const { name, propertyName } of bindings.elements) {
         const imported = (propertyName ?? name).text
-        const isModule = /^(effect(\/[a-z-]+)?|@effect\/[\w-]+)$/.test(from) && /^[A-Z]/.test(imported)
-        locals.set(name.text, isModule ? { module: imported } : { module: nameOf(from), name: imported })
+        const isModule = /^(effect(\/[a-z-]+)?|@effect\/[\w-]+)$/.test(from) &&
+          /^[A-Z]/.test(imported)
+        locals.set(
+          name.text,
+          isModule ? { module: imported } : { module: nameOf(from), name: imported }
+        )
       }
     }
   }
@@ -82,7 +100,9 @@ export const transform = (text, line, isBlock = false) => {
       : []
     if (left === undefined || !ts.isIdentifier(left)) return undefined
     const found = locals.get(left.text)
-    return found === undefined || found.name !== undefined ? undefined : `${found.module}.${right.text}`
+    return found === undefined || found.name !== undefined
+      ? undefined
+      : `${found.module}.${right.text}`
   }
 
   /** Reports forbidden members. Those with a new name are correct, except in an import, which is not renamed. */
@@ -90,7 +110,9 @@ export const transform = (text, line, isBlock = false) => {
     const { module, name } = (ts.isImportSpecifier(node) && locals.get(node.name.text)) || {}
     const member = name === undefined ? memberOf(node) : `${module}.${name}`
     const isRenamed = line.overlay === undefined && isIn(member, members)
-    const problem = isRenamed ? name && "import the module, so that it is renamed" : forbidden[member]
+    const problem = isRenamed
+      ? name && "import the module, so that it is renamed"
+      : forbidden[member]
     const exception = `${line.overlay}: ${member}`
     if (isIn(exception, allowed)) count(exception)
     else if (problem !== undefined) line.problem(rowOf(node), `${member}: ${problem}`)
@@ -113,10 +135,13 @@ export const transform = (text, line, isBlock = false) => {
     if (pattern.kind !== node.kind) return false
     const member = memberOf(node)
     if (member !== undefined) return member === pattern.getText()
-    if (ts.isIdentifier(pattern) || ts.isLiteralExpression(pattern)) return pattern.text === node.text
+    if (ts.isIdentifier(pattern) || ts.isLiteralExpression(pattern)) {
+      return pattern.text === node.text
+    }
     if (ts.isCallExpression(pattern)) {
       return matches(pattern.expression, node.expression, found) &&
-        (pattern.typeArguments === undefined || listMatches(pattern.typeArguments, node.typeArguments ?? [], found)) &&
+        (pattern.typeArguments === undefined ||
+          listMatches(pattern.typeArguments, node.typeArguments ?? [], found)) &&
         listMatches(pattern.arguments, node.arguments, found)
     }
     if (ts.isObjectLiteralExpression(pattern)) {
@@ -128,7 +153,8 @@ export const transform = (text, line, isBlock = false) => {
         }
         const value = own.get(property.name.text)
         own.delete(property.name.text)
-        return value !== undefined && matches(property.initializer, value.initializer ?? value.name, found)
+        return value !== undefined &&
+          matches(property.initializer, value.initializer ?? value.name, found)
       }) && (own.size === 0 || pattern.properties.some(ts.isSpreadAssignment))
     }
     return listMatches(childrenOf(pattern), childrenOf(node), found)
@@ -136,12 +162,17 @@ export const transform = (text, line, isBlock = false) => {
 
   const listMatches = (patterns, nodes, found) => {
     const rest = patterns.findIndex((pattern) => variableOf(pattern)?.startsWith("$$"))
-    if (rest < 0) return patterns.length === nodes.length && patterns.every((p, i) => matches(p, nodes[i], found))
+    if (rest < 0) {
+      return patterns.length === nodes.length &&
+        patterns.every((p, i) => matches(p, nodes[i], found))
+    }
     const after = patterns.length - rest - 1
     if (nodes.length < patterns.length - 1) return false
     found.set(variableOf(patterns[rest]), nodes.slice(rest, nodes.length - after))
     return patterns.slice(0, rest).every((p, i) => matches(p, nodes[i], found)) &&
-      patterns.slice(rest + 1).every((p, i) => matches(p, nodes[nodes.length - after + i], found))
+      patterns.slice(rest + 1).every((p, i) =>
+        matches(p, nodes[nodes.length - after + i], found)
+      )
   }
 
   /** The text between two nodes, and before the first of a list: a comment is kept. */
@@ -154,11 +185,17 @@ export const transform = (text, line, isBlock = false) => {
     for (const [, name] of template.matchAll(/(?<![\w.$"`/])([A-Z]\w*)\.\w/g)) {
       if (!(name in globalThis)) need(name, node)
     }
-    return template.replace(/(, )?(\$\$?\w+)(, )?/g, (_, before = "", variable, after = "") => {
-      const nodes = found.get(variable)
-      const text = nodes.map((node) => commentsBefore(node) + emit(node)).join(", ")
-      return nodes.length > 0 ? before + text + after : before && after
-    }).replace(/\["(\w+)"\]: (?:\1\b(?!\.))?/g, (text, key) => text.endsWith(" ") ? `${key}: ` : key)
+    return template.replace(
+      /(, )?(\$\$?\w+)(, )?/g,
+      (_, before = "", variable, after = "") => {
+        const nodes = found.get(variable)
+        const text = nodes.map((node) => commentsBefore(node) + emit(node)).join(", ")
+        return nodes.length > 0 ? before + text + after : before && after
+      }
+    ).replace(
+      /\["(\w+)"\]: (?:\1\b(?!\.))?/g,
+      (text, key) => text.endsWith(" ") ? `${key}: ` : key
+    )
   }
 
   const renamed = (node) => {
@@ -181,14 +218,14 @@ export const transform = (text, line, isBlock = false) => {
   /** A property of a value: by its name alone, wherever it is read, taken apart or given. */
   const renamedProperty = (node) => {
     const isRead = ts.isPropertyAccessExpression(node) && memberOf(node) === undefined
-    const key = isRead
-      ? node.name
-      : ts.isBindingElement(node) && ts.isObjectBindingPattern(node.parent)
-      ? node.propertyName ?? node.name
-      : ts.isPropertyAssignment(node) || ts.isShorthandPropertyAssignment(node) || ts.isMethodDeclaration(node)
-      ? node.name
-      : undefined
-    if (key === undefined || !ts.isIdentifier(key) || !isIn(key.text, properties)) return undefined
+    const isGiven = ts.isPropertyAssignment(node) || ts.isShorthandPropertyAssignment(node) ||
+      ts.isMethodDeclaration(node)
+    const isTaken = ts.isBindingElement(node) && ts.isObjectBindingPattern(node.parent)
+    const nameTaken = isTaken ? node.propertyName ?? node.name : undefined
+    const key = isRead || isGiven ? node.name : nameTaken
+    if (key === undefined || !ts.isIdentifier(key) || !isIn(key.text, properties)) {
+      return undefined
+    }
     const { of: context = /./, to } = typeof properties[key.text] === "string"
       ? { to: properties[key.text] }
       : properties[key.text]
@@ -218,15 +255,21 @@ export const transform = (text, line, isBlock = false) => {
     const { body, parameters, parent, type, typeParameters } = node
     const isEffect = type === undefined || memberOf(type.typeName ?? type) === "Effect.Effect"
     if (
-      !line.isLibrary || isBlock || !ts.isArrowFunction(node) || !ts.isVariableDeclaration(parent) || !isEffect ||
-      parameters.length === 0 || !ts.isCallExpression(body) || memberOf(body.expression) !== "Effect.gen"
+      !line.isLibrary || isBlock || !ts.isArrowFunction(node) ||
+      !ts.isVariableDeclaration(parent) || !isEffect ||
+      parameters.length === 0 || !ts.isCallExpression(body) ||
+      memberOf(body.expression) !== "Effect.gen"
     ) {
       return undefined
     }
     const listOf = (nodes) => nodes.map(emit).join(", ")
     const types = typeParameters === undefined ? "" : `<${listOf(typeParameters)}>`
-    const result = type === undefined ? "" : `: Effect.fn.Return<${listOf(type.typeArguments)}>`
-    return `Effect.fnUntraced(function*${types}(${listOf(parameters)})${result} ${emit(body.arguments[0].body)})`
+    const result = type === undefined
+      ? ""
+      : `: Effect.fn.Return<${listOf(type.typeArguments)}>`
+    return `Effect.fnUntraced(function*${types}(${listOf(parameters)})${result} ${
+      emit(body.arguments[0].body)
+    })`
   }
 
   const rewrite = (node) => {
@@ -240,7 +283,11 @@ export const transform = (text, line, isBlock = false) => {
       if (!matches(pattern, node, found)) continue
       const filling = typeof template === "string"
         ? template
-        : template(Object.fromEntries([...found].map(([name, nodes]) => [name.replace(/^\$+/, ""), nodes])))
+        : template(
+          Object.fromEntries(
+            [...found].map(([name, nodes]) => [name.replace(/^\$+/, ""), nodes])
+          )
+        )
       if (filling === undefined) continue
       count(rule)
       return filled(filling, found, node)
@@ -254,7 +301,8 @@ export const transform = (text, line, isBlock = false) => {
       return to
     }
     // The types in these namespaces are in the module itself.
-    const isMerged = ts.isQualifiedName(node) && /^(Config|Effect|Metric)\.\1$/.test(memberOf(node.left) ?? "")
+    const isMerged = ts.isQualifiedName(node) &&
+      /^(Config|Effect|Metric)\.\1$/.test(memberOf(node.left) ?? "")
     if (isMerged) return `${emit(node.left.left)}.${node.right.text}`
     return renamed(node) ?? renamedProperty(node)
   }
@@ -272,9 +320,14 @@ export const transform = (text, line, isBlock = false) => {
     return out + source.slice(at, to)
   }
 
-  const emit = (node) => rewrite(node) ?? emitAll(childrenOf(node), node.getStart(ast), node.end)
+  const emit = (node) =>
+    rewrite(node) ?? emitAll(childrenOf(node), node.getStart(ast), node.end)
 
-  const body = emitAll(ast.statements.slice(imports.length), imports.at(-1)?.end ?? 0, source.length)
+  const body = emitAll(
+    ast.statements.slice(imports.length),
+    imports.at(-1)?.end ?? 0,
+    source.length
+  )
   const head = source.slice(0, imports[0]?.getStart(ast) ?? 0)
   const written = head + importsOf(imports, locals, needed, body, line, isBlock) + body
   return isBlock ? written : documented(written, text, line)
@@ -284,13 +337,17 @@ const examples = /^( *\*) ```ts\n([\s\S]*?)^ *\* ```$/gm
 
 /** The code in doc comments is like any source. Its lines are counted in the text as it was read. */
 const documented = (written, text, line) => {
-  const starts = [...text.matchAll(examples)].map(({ index }) => text.slice(0, index).split("\n").length)
+  const starts = [...text.matchAll(examples)].map(({ index }) =>
+    text.slice(0, index).split("\n").length
+  )
   return written.replace(examples, (_, star, block) => {
     const start = starts.shift()
     const code = block.split("\n").map((row) => row.slice(star.length + 1)).join("\n")
     const problem = (row, message) => line.problem(start + row, message)
     const rows = transform(code, { ...line, problem }, true).trimEnd().split("\n")
-    return [" ```ts", ...rows.map((row) => row === "" ? "" : ` ${row}`), " ```"].map((row) => star + row).join("\n")
+    return [" ```ts", ...rows.map((row) => row === "" ? "" : ` ${row}`), " ```"].map((row) =>
+      star + row
+    ).join("\n")
   })
 }
 
@@ -305,8 +362,10 @@ export const transformPage = (text, line) =>
   text
     .replace(/^The code on this page is for Effect 3\.[^]*?\n\n/m, "")
     .replace(/^With Effect 4:\n\n([^]*?)With Effect 3:\n\n```sh\n[^]*?\n```\n\n/gm, "$1")
-    .replace(/^```ts\n([\s\S]*?)^```$/gm, (_, code) => `\`\`\`ts\n${transform(code, line, true)}\`\`\``)
-    .replace(/(effect|@effect\/platform-node)@\^\S+/g, (_, name) => `${name}@${effect4.ranges[name]}`)
+    .replace(/^```ts\n([\s\S]*?)^```$/gm, (_, code) =>
+      `\`\`\`ts\n${transform(code, line, true)}\`\`\``)
+    .replace(/(effect|@effect\/platform-node)@\^\S+/g, (_, name) =>
+      `${name}@${effect4.ranges[name]}`)
     .replaceAll("`@effect/platform`", "`effect/http`")
 
 /** The order of imports: of Node, of packages, of files. */
@@ -319,11 +378,15 @@ const usesOf = (text) => {
     if (ts.isIdentifier(node)) {
       const { parent } = node
       const isName =
-        (ts.isPropertyAccessExpression(parent) || ts.isPropertyAssignment(parent)) && parent.name === node ||
+        (ts.isPropertyAccessExpression(parent) || ts.isPropertyAssignment(parent)) &&
+          parent.name === node ||
         ts.isQualifiedName(parent) && parent.right === node
       let outer = node
-      while (ts.isQualifiedName(outer.parent) || ts.isPropertyAccessExpression(outer.parent)) outer = outer.parent
-      const isType = ts.isTypeReferenceNode(outer.parent) || ts.isTypeQueryNode(outer.parent) ||
+      while (ts.isQualifiedName(outer.parent) || ts.isPropertyAccessExpression(outer.parent)) {
+        outer = outer.parent
+      }
+      const isType = ts.isTypeReferenceNode(outer.parent) ||
+        ts.isTypeQueryNode(outer.parent) ||
         ts.isExpressionWithTypeArguments(outer.parent) &&
           (outer.parent.parent.token === ts.SyntaxKind.ImplementsKeyword ||
             ts.isInterfaceDeclaration(outer.parent.parent.parent))
@@ -337,7 +400,8 @@ const usesOf = (text) => {
 
 const importsOf = (imports, locals, needed, body, line, isBlock) => {
   const uses = usesOf(body)
-  const isBarrel = isBlock || imports.some(({ moduleSpecifier: { text } }) => text === "effect")
+  const isBarrel = isBlock ||
+    imports.some(({ moduleSpecifier: { text } }) => text === "effect")
   /** Specifier to what is imported from it. */
   const lines = new Map()
   const add = (from, name, local = name) => {
@@ -369,15 +433,21 @@ const importsOf = (imports, locals, needed, body, line, isBlock) => {
       const { module, name } = locals.get(local.text)
       const to = modules[module] ?? module
       if (isIn(module, modules)) count(module)
-      if (name === undefined) addModule(rowOf(local), to, local.text === module ? to : local.text)
-      else {
+      if (name === undefined) {
+        addModule(rowOf(local), to, local.text === module ? to : local.text)
+      } else {
         const specifier = /^[A-Z]/.test(to) ? line.moduleOf(to)?.specifier : from
         if (specifier !== undefined) add(specifier, name, local.text)
-        else line.problem(rowOf(local), `Effect 4 has no module ${to}, from which ${name} is imported`)
+        else {line.problem(
+            rowOf(local),
+            `Effect 4 has no module ${to}, from which ${name} is imported`
+          )}
       }
     }
   }
-  for (const [name, row] of needed) if (!locals.has(name) || modules[locals.get(name).module]) addModule(row, name)
+  for (const [name, row] of needed) {
+    if (!locals.has(name) || modules[locals.get(name).module]) addModule(row, name)
+  }
   const written = [...lines].flatMap(([from, found]) => {
     const entries = [...found].filter(([what]) => !what.startsWith("* as") && what !== "*")
     const namespaces = [...found].filter(([what]) => what.startsWith("* as"))
@@ -385,11 +455,15 @@ const importsOf = (imports, locals, needed, body, line, isBlock) => {
     const list = entries.sort(([a], [b]) => a.localeCompare(b))
       .map(([what, isValue]) => isValue || isType ? what : `type ${what}`)
     return [
-      ...namespaces.map(([what, isValue]) => `import ${isValue ? "" : "type "}${what} from "${from}"`),
-      ...entries.length === 0 ? [] : [`import ${isType ? "type " : ""}{ ${list.join(", ")} } from "${from}"`]
+      ...namespaces.map(([what, isValue]) =>
+        `import ${isValue ? "" : "type "}${what} from "${from}"`
+      ),
+      ...entries.length === 0
+        ? []
+        : [`import ${isType ? "type " : ""}{ ${list.join(", ")} } from "${from}"`]
     ]
   })
-  return [...own, ...written].map((text) => ({ text, from: /"([^"]*)"$/.exec(text)[1] })).sort((a, b) =>
-    rankOf(a.from) - rankOf(b.from) || a.from.localeCompare(b.from)
+  return [...own, ...written].map((text) => ({ text, from: /"([^"]*)"$/.exec(text)[1] })).sort(
+    (a, b) => rankOf(a.from) - rankOf(b.from) || a.from.localeCompare(b.from)
   ).map(({ text }) => text).join("\n")
 }

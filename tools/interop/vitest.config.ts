@@ -15,7 +15,10 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^@store-api\/(core|platform-node)$/, replacement: `${source("$1")}/index.ts` },
-      { find: /^@store-api\/(core|platform-node)\/(.+)$/, replacement: `${source("$1")}/$2.ts` }
+      {
+        find: /^@store-api\/(core|platform-node)\/(.+)$/,
+        replacement: `${source("$1")}/$2.ts`
+      }
     ]
   }
 })

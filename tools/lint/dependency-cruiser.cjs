@@ -37,16 +37,25 @@ const rule = (name, from, to) => ({ name, severity: "error", from, to })
 module.exports = {
   forbidden: [
     rule("no-circular", {}, { circular: true }),
-    rule("every-module-has-a-layer", { path: sources("core"), pathNot: layers.map(modules) }, {}),
+    rule(
+      "every-module-has-a-layer",
+      { path: sources("core"), pathNot: layers.map(modules) },
+      {}
+    ),
     // A module may also import the internal modules of its own layer.
     ...layers.map((names, index) =>
       rule(`layer-${index + 1}-imports-from-below`, { path: modules(names) }, {
         path: sources("core"),
-        pathNot: [...layers.slice(0, index), internals(names)].filter((names) => names.length > 0).map(modules)
+        pathNot: [...layers.slice(0, index), internals(names)].filter((names) =>
+          names.length > 0
+        ).map(modules)
       })
     ),
     ...Object.entries(parts).map(([part, names]) =>
-      rule(`internals-of-${part}`, { path: sources("core"), pathNot: modules([...names, `internal/${part}/[^/]+`]) }, {
+      rule(`internals-of-${part}`, {
+        path: sources("core"),
+        pathNot: modules([...names, `internal/${part}/[^/]+`])
+      }, {
         path: `${sources("core")}internal/${part}/`
       })
     ),
@@ -70,13 +79,18 @@ module.exports = {
       pathNot: "^packages/$1/"
     }),
     rule("sources-import-no-tests", { path: "^packages/[^/]+/src/" }, { path: "/test/" }),
-    rule("packages-and-examples-import-no-tools", { path: "^(packages|examples)/" }, { path: "^tools/" })
+    rule("packages-and-examples-import-no-tools", { path: "^(packages|examples)/" }, {
+      path: "^tools/"
+    })
   ],
   options: {
     doNotFollow: { path: "node_modules|/dist/" },
     tsPreCompilationDeps: true,
     // Resolves the packages to their sources, without a build. The path must be absolute.
     tsConfig: { fileName: `${__dirname}/../tsconfig.sources.json` },
-    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["types", "import", "default"]
+    }
   }
 }

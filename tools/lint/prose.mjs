@@ -14,7 +14,10 @@ const COUNTED =
 
 /** The phrases that this project does not write, and what to write instead. A space matches any white space. */
 const phrases = [
-  [`${START}[Ww]ho(ever)? (?![^.?!]*\\?)`, "Give the clause a subject: “To read the token itself, use the provider.”"],
+  [
+    `${START}[Ww]ho(ever)? (?![^.?!]*\\?)`,
+    "Give the clause a subject: “To read the token itself, use the provider.”"
+  ],
   [
     `${START}What (?![^.?!]*\\?)(?!(an?|each|every|if|it|our|the|they|this|to|we|you|your) |\\0)`,
     "Name the subject: “Bugs this fixes”, “Evidence”."
@@ -42,11 +45,16 @@ const phrases = [
     "the (secret|key|id|password|clock)s? of (the|this|that|an?|its) \\w+",
     "Write “the client secret”, “the cipher key”."
   ],
-  ["(an?|the|one|each|every) [\\w-]+, that (?!is,)\\w+", "A clause that defines takes no comma: “a token that is …”."]
+  [
+    "(an?|the|one|each|every) [\\w-]+, that (?!is,)\\w+",
+    "A clause that defines takes no comma: “a token that is …”."
+  ]
 ].map(([source, instead]) => {
   const spaced = source.replaceAll(" ", "\\s+")
   return [
-    source.startsWith(START) ? new RegExp(spaced, "g") : new RegExp(`(?<![\\w-])(${spaced})(?!\\w)`, "gi"),
+    source.startsWith(START)
+      ? new RegExp(spaced, "g")
+      : new RegExp(`(?<![\\w-])(${spaced})(?!\\w)`, "gi"),
     instead
   ]
 })
@@ -56,7 +64,10 @@ const readable = (text) =>
   text
     .replace(/^[ \t]*(?:\/\/+|\/?\*+\/?|[>|#])/gm, "")
     .replace(/(\\?`){3}[^]*?((\\?`){3}|$)/g, "\n\n")
-    .replace(/\\?`[^`]*`|https?:\/\/\S+|"[^"]{1,200}"|“[^”]*”|\]\([^)]*\)|\{@\w+ [^}]*\}/g, "\0")
+    .replace(
+      /\\?`[^`]*`|https?:\/\/\S+|"[^"]{1,200}"|“[^”]*”|\]\([^)]*\)|\{@\w+ [^}]*\}/g,
+      "\0"
+    )
     .replace(/\\[nrt]/g, " \n")
     .replace(/[*[\]]/g, " ")
 
@@ -67,7 +78,10 @@ const english = {
     const check = (loc, text) => {
       for (const [phrase, instead] of phrases) {
         for (const [found] of readable(text).matchAll(phrase)) {
-          context.report({ loc, message: `“${found.replace(/\s+/g, " ").trim()}”: ${instead}` })
+          context.report({
+            loc,
+            message: `“${found.replace(/\s+/g, " ").trim()}”: ${instead}`
+          })
         }
       }
     }
@@ -85,8 +99,10 @@ const english = {
         for (const { loc, text } of blocks) check(loc, text)
       },
       "Literal[value=/\\s/]": ({ loc, value }) => check(loc, value),
-      TemplateLiteral: ({ loc, quasis }) => check(loc, quasis.map(({ value }) => value.cooked).join("\0")),
-      "paragraph, heading, tableCell": (node) => check(sourceCode.getLoc(node), sourceCode.getText(node))
+      TemplateLiteral: ({ loc, quasis }) =>
+        check(loc, quasis.map(({ value }) => value.cooked).join("\0")),
+      "paragraph, heading, tableCell": (node) =>
+        check(sourceCode.getLoc(node), sourceCode.getText(node))
     }
   }
 }

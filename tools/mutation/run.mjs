@@ -15,9 +15,15 @@ const { Stryker } = await import("@stryker-mutator/core")
 const { explanations, files } = await import("./files.mjs")
 
 const names = process.argv.slice(2)
-const wanted = files.filter(({ path }) => names.length === 0 || names.includes(basename(path, ".ts")))
+const wanted = files.filter(({ path }) =>
+  names.length === 0 || names.includes(basename(path, ".ts"))
+)
 if (wanted.length < Math.max(names.length, 1)) {
-  process.stderr.write(`Unknown file. The files are: ${files.map(({ path }) => basename(path, ".ts")).join(", ")}\n`)
+  process.stderr.write(
+    `Unknown file. The files are: ${
+      files.map(({ path }) => basename(path, ".ts")).join(", ")
+    }\n`
+  )
   process.exit(1)
 }
 
@@ -46,8 +52,11 @@ for (const { path, tests } of wanted) {
     for (const { location, status } of mutants) {
       if (status !== "Survived" && status !== "NoCoverage") continue
       const code = lines[location.start.line - 1].trim()
-      const [, why] = Object.entries(explanations).find(([start]) => code.startsWith(start)) ?? []
-      process.stdout.write(`${path}:${location.start.line}: ${why ?? "not explained in files.mjs"}\n`)
+      const [, why] = Object.entries(explanations).find(([start]) => code.startsWith(start)) ??
+        []
+      process.stdout.write(
+        `${path}:${location.start.line}: ${why ?? "not explained in files.mjs"}\n`
+      )
     }
   } catch (error) {
     process.stderr.write(`${path}: ${error.message}\n`)

@@ -3,13 +3,20 @@
  * what a docstring lacks.
  */
 import { Application, Converter, ReflectionKind, Renderer, UnknownType } from "typedoc"
-import { MarkdownPageEvent, MarkdownTheme, MarkdownThemeContext, ModuleRouter } from "typedoc-plugin-markdown"
+import {
+  MarkdownPageEvent,
+  MarkdownTheme,
+  MarkdownThemeContext,
+  ModuleRouter
+} from "typedoc-plugin-markdown"
 import ts from "typescript"
 import { noteOn } from "../effect4/transform.mjs"
 
-const { Class, Function, Interface, Module, Parameter, Property, TypeAlias, Variable } = ReflectionKind
+const { Class, Function, Interface, Module, Parameter, Property, TypeAlias, Variable } =
+  ReflectionKind
 
-const moduleOf = (reflection) => reflection.kindOf(Module) ? reflection : moduleOf(reflection.parent)
+const moduleOf = (reflection) =>
+  reflection.kindOf(Module) ? reflection : moduleOf(reflection.parent)
 
 /** Finds the target of `name`, `Module`, `Module.name`, `Module.method` of its service, `Type.field` or `Error`. */
 const findTarget = (project, text, from) => {
@@ -26,13 +33,16 @@ const findTarget = (project, text, from) => {
 
 const linkTo = (target, text) => ({ kind: "inline-tag", tag: "@linkcode", text, target })
 
-const listed = (parts) => parts.flatMap((part) => [{ kind: "text", text: ", " }, part]).slice(1)
+const listed = (parts) =>
+  parts.flatMap((part) => [{ kind: "text", text: ", " }, part]).slice(1)
 
 /** Links the first mention of the specification. Every module has its page in `api/PACKAGE/`. */
 const linkSpecification = ({ summary }) => {
   const mention = /\bthe\s+specification\b(?!')/
   const part = summary.find(({ kind, text }) => kind === "text" && mention.test(text))
-  if (part !== undefined) part.text = part.text.replace(mention, "[$&](../../specification.md)")
+  if (part !== undefined) {
+    part.text = part.text.replace(mention, "[$&](../../specification.md)")
+  }
 }
 
 /** Turns names in backticks and after `@see` into links. */
@@ -40,18 +50,25 @@ const linkNames = (project, reflection) => {
   const link = (text) => {
     const target = findTarget(project, text, reflection)
     const isOwn = target === reflection || target === reflection.parent
-    return target === undefined || isOwn ? { kind: "code", text: `\`${text}\`` } : linkTo(target, text)
+    return target === undefined || isOwn
+      ? { kind: "code", text: `\`${text}\`` }
+      : linkTo(target, text)
   }
   const { comment } = reflection
-  comment.summary = comment.summary.map((part) => part.kind === "code" ? link(part.text.slice(1, -1)) : part)
-  for (const tag of comment.getTags("@see")) tag.content = listed(tag.content[0].text.trim().split(/,\s*/).map(link))
+  comment.summary = comment.summary.map((part) =>
+    part.kind === "code" ? link(part.text.slice(1, -1)) : part
+  )
+  for (const tag of comment.getTags("@see")) {
+    tag.content = listed(tag.content[0].text.trim().split(/,\s*/).map(link))
+  }
 }
 
 /* Checks of docstrings that TypeDoc itself lacks. */
 
 const commentOf = ({ comment, signatures }) => comment ?? signatures?.[0].comment
 
-const says = (comment) => /^[^]{12,}[.:]/.test(comment?.summary.map(({ text }) => text).join("") ?? "")
+const says = (comment) =>
+  /^[^]{12,}[.:]/.test(comment?.summary.map(({ text }) => text).join("") ?? "")
 
 /** Constants and types may refer to the example of another name instead. */
 const lacking = (reflection, categories) => {
@@ -61,13 +78,18 @@ const lacking = (reflection, categories) => {
   const needsExample = reflection.kindOf([Class, Function])
   const examples = comment?.getTags("@example") ?? []
   const isExample = ({ content: [{ text }] }) =>
-    /^```ts\n[^]*from "@store-api\/[^]*\n```$/.test(text) && new RegExp(`\\b${reflection.name}\\b`).test(text)
+    /^```ts\n[^]*from "@store-api\/[^]*\n```$/.test(text) &&
+    new RegExp(`\\b${reflection.name}\\b`).test(text)
   const seen = comment?.getTag("@see")?.content.filter(({ kind }) => kind !== "text") ?? []
   return [
     ...says(comment) ? [] : ["a sentence that says what it is"],
     .../^\d+\.\d+\.\d+$/.test(textOf("@since")) ? [] : ["@since"],
-    ...isModule || categories.includes(textOf("@category")) ? [] : ["a @category of typedoc.json"],
-    ...isModule || examples.length > 0 || (!needsExample && seen.length > 0) ? [] : ["@example"],
+    ...isModule || categories.includes(textOf("@category"))
+      ? []
+      : ["a @category of typedoc.json"],
+    ...isModule || examples.length > 0 || (!needsExample && seen.length > 0)
+      ? []
+      : ["@example"],
     ...examples.every(isExample) ? [] : ["an @example that imports and uses it"],
     ...seen.every(({ target }) => target && commentOf(target)?.getTag("@example"))
       ? []
@@ -81,23 +103,35 @@ const lacking = (reflection, categories) => {
 const isPublicField = ({ parent }) => {
   if (parent.kindOf([Class, Interface])) return true
   const owner = parent.parent
-  return [owner.type, ...owner.type?.types ?? []].some((type) => type?.declaration === parent) &&
+  return [owner.type, ...owner.type?.types ?? []].some((type) =>
+    type?.declaration === parent
+  ) &&
     (owner.kindOf(TypeAlias) || owner.kindOf(Property) && isPublicField(owner) ||
       owner.kindOf(Parameter) && owner.parent.parent.kindOf(Function))
 }
 
 const problems = (project, categories) => [
   ...project.getReflectionsByKind(Module).flatMap((module) =>
-    [module, ...module.children.filter((child) => !child.kindOf(Module) && !child.isReference())].flatMap((
+    [
+      module,
+      ...module.children.filter((child) => !child.kindOf(Module) && !child.isReference())
+    ].flatMap((
       reflection
-    ) => lacking(reflection, categories).map((what) => `${reflection.getFriendlyFullName()} lacks ${what}`))
+    ) =>
+      lacking(reflection, categories).map((what) =>
+        `${reflection.getFriendlyFullName()} lacks ${what}`
+      )
+    )
   ),
-  ...project.getReflectionsByKind(Property).filter((field) => isPublicField(field) && !says(field.comment))
+  ...project.getReflectionsByKind(Property).filter((field) =>
+    isPublicField(field) && !says(field.comment)
+  )
     .map((field) => `${field.getFriendlyFullName()} lacks a sentence`)
 ]
 
 /** Only core is large enough for one page per module. The modules of any other package share its page. */
-const sharesPage = ({ kind, name, parent }) => kind === Module && parent?.kind === Module && !/core$/.test(parent.name)
+const sharesPage = ({ kind, name, parent }) =>
+  kind === Module && parent?.kind === Module && !/core$/.test(parent.name)
 
 class Router extends ModuleRouter {
   buildChildPages(reflection, pages) {
@@ -115,10 +149,13 @@ class Theme extends MarkdownTheme {
       // The path of a module, so that its anchor is not that of a name on the page.
       pageTitle: () => parent?.kindOf(Module) ? `${parent.name}/${name}` : pageTitle(),
       // The title of a function shows the types, so the table of parameters is kept only if it has descriptions.
-      signature: (...given) => signature(...given).replace(/#+ (Type )?Parameters\s+\|[^D\n]*\n(\|.*\n?)*/g, ""),
+      signature: (...given) =>
+        signature(...given).replace(/#+ (Type )?Parameters\s+\|[^D\n]*\n(\|.*\n?)*/g, ""),
       signatureReturns: () => "",
       groups: (model, options) =>
-        sharesPage(model.children[0]) ? context.partials.members(model.children, options) : groups(model, options)
+        sharesPage(model.children[0])
+          ? context.partials.members(model.children, options)
+          : groups(model, options)
     })
     return context
   }
@@ -131,7 +168,10 @@ export const load = (app) => {
 
   renderer.on(MarkdownPageEvent.END, (page) => {
     if (page.contents.includes("```ts")) {
-      page.contents = page.contents.replace(/^# .*\n/m, `$&\n${noteOn(`docs/reference/api/${page.url}`)}\n`)
+      page.contents = page.contents.replace(
+        /^# .*\n/m,
+        `$&\n${noteOn(`docs/reference/api/${page.url}`)}\n`
+      )
     }
   })
 
@@ -148,13 +188,17 @@ export const load = (app) => {
       reflection.kind = Module
       reflection.comment = context.getNodeComment(declaration.statements[0], false)
       // A module outside an index.ts has its path as its name.
-      const [, name, path] = /packages\/([^/]*)\/src\/(?:index|([^/]*))\.ts$/.exec(declaration.fileName) ?? []
+      const [, name, path] =
+        /packages\/([^/]*)\/src\/(?:index|([^/]*))\.ts$/.exec(declaration.fileName) ?? []
       if (name !== undefined && (path === undefined || reflection.parent.isProject())) {
         reflection.name = ["@store-api", name, path].filter(Boolean).join("/")
       }
     }
     // The type of a schema would repeat its definition.
-    if (reflection.kindOf(Variable) && declaration.initializer?.getText().startsWith("Schema.Struct(")) {
+    if (
+      reflection.kindOf(Variable) &&
+      declaration.initializer?.getText().startsWith("Schema.Struct(")
+    ) {
       reflection.type = new UnknownType("Schema.Struct")
     }
   })
@@ -162,7 +206,9 @@ export const load = (app) => {
   // The constructor and base class of a Schema class only repeat its fields.
   converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const reflection of project.getReflectionsByKind(Class)) {
-      for (const child of [...reflection.children ?? []]) if (!child.kindOf(Property)) project.removeReflection(child)
+      for (const child of [...reflection.children ?? []]) {
+        if (!child.kindOf(Property)) project.removeReflection(child)
+      }
       if (reflection.children?.length > 0) delete reflection.extendedTypes
     }
   })
@@ -177,17 +223,24 @@ export const load = (app) => {
   }, -1000)
 
   app.on(Application.EVENT_VALIDATE_PROJECT, (project) => {
-    for (const problem of problems(project, options.getValue("categoryOrder"))) app.logger.validationWarning(problem)
+    for (const problem of problems(project, options.getValue("categoryOrder"))) {
+      app.logger.validationWarning(problem)
+    }
   })
 
   renderer.on(Renderer.EVENT_BEGIN, ({ project }) => {
     for (const reflection of Object.values(project.reflections)) {
       const { children, comment, parent } = reflection
       const since = comment?.getTag("@since")?.content[0].text
-      if (since !== undefined) comment.summary.push({ kind: "text", text: `\n\n*Since ${since}*` })
+      if (since !== undefined) {
+        comment.summary.push({ kind: "text", text: `\n\n*Since ${since}*` })
+      }
       if (reflection.kindOf(Module) && parent.kindOf(Module)) {
         const links = new Map(children.map((child) => [child.name, linkTo(child, child.name)]))
-        comment.summary.push({ kind: "text", text: "\n\nNames: " }, ...listed([...links.values()]))
+        comment.summary.push(
+          { kind: "text", text: "\n\nNames: " },
+          ...listed([...links.values()])
+        )
       }
     }
   })

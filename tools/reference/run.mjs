@@ -14,8 +14,12 @@ const pages = join(root, "docs", "reference", "api")
 const out = check ? mkdtempSync(join(tmpdir(), "reference-")) : pages
 tool("typedoc", ["--options", "tools/reference/typedoc.json", "--out", out])
 if (check) {
-  const { status } = spawnSync("git", ["diff", "--no-index", "--stat", pages, out], { stdio: "inherit" })
+  const { status } = spawnSync("git", ["diff", "--no-index", "--stat", pages, out], {
+    stdio: "inherit"
+  })
   rmSync(out, { recursive: true })
-  if (status !== 0) process.stderr.write("docs/reference/api is not current. Run: npm run reference\n")
+  if (status !== 0) {
+    process.stderr.write("docs/reference/api is not current. Run: npm run reference\n")
+  }
   process.exitCode = status === 0 ? 0 : 1
 }

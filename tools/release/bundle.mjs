@@ -14,12 +14,20 @@ const allowed = ["Apache-2.0", "ISC", "MIT"]
 
 /** The licences of the packages that own these files. Throws if one has none, or one that is not allowed. */
 const licencesOf = (files) => {
-  const owners = new Set(files.flatMap((file) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []))
+  const owners = new Set(
+    files.flatMap((file) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? [])
+  )
   return [...owners].sort().map((owner) => {
-    const { license, name, version } = JSON.parse(readFileSync(join(owner, "package.json"), "utf8"))
+    const { license, name, version } = JSON.parse(
+      readFileSync(join(owner, "package.json"), "utf8")
+    )
     const file = readdirSync(owner).find((file) => /^licen[cs]e(\.(md|txt))?$/i.test(file))
-    if (!allowed.includes(license) || file === undefined) throw new Error(`${name} may not be bundled: ${license}`)
-    return `${name} ${version}, ${license}\n\n${readFileSync(join(owner, file), "utf8").trim()}\n`
+    if (!allowed.includes(license) || file === undefined) {
+      throw new Error(`${name} may not be bundled: ${license}`)
+    }
+    return `${name} ${version}, ${license}\n\n${
+      readFileSync(join(owner, file), "utf8").trim()
+    }\n`
   }).join(`\n${"-".repeat(80)}\n\n`)
 }
 
@@ -39,16 +47,32 @@ const page = {
 }
 
 for (const folder of process.argv.slice(2).map((folder) => resolve(folder))) {
-  for (const [entry, owner] of Object.entries(entries).filter(([entry]) => existsSync(join(folder, "dist", entry)))) {
-    const [name] = Object.keys(JSON.parse(readFileSync(join(folder, owner, "package.json"), "utf8")).bin)
+  for (
+    const [entry, owner] of Object.entries(entries).filter(([entry]) =>
+      existsSync(join(folder, "dist", entry))
+    )
+  ) {
+    const [name] = Object.keys(
+      JSON.parse(readFileSync(join(folder, owner, "package.json"), "utf8")).bin
+    )
     const outfile = join(folder, owner, "dist", `${name}.mjs`)
     const { metafile } = await build({
       entryPoints: [join(folder, "dist", entry)],
       outfile,
-      ...{ bundle: true, minify: true, metafile: true, format: "esm", platform: "node", target: "node20.19" },
-      ...{ legalComments: "none", logLevel: "warning", plugins: [page] },
+      bundle: true,
+      minify: true,
+      metafile: true,
+      format: "esm",
+      platform: "node",
+      target: "node20.19",
+      legalComments: "none",
+      logLevel: "warning",
+      plugins: [page],
       // For the modules that are CommonJS.
-      banner: { js: "import{createRequire as requireOf}from\"node:module\";const require=requireOf(import.meta.url);" }
+      banner: {
+        js:
+          "import{createRequire as requireOf}from\"node:module\";const require=requireOf(import.meta.url);"
+      }
     })
     const files = Object.keys(metafile.inputs).map((file) => resolve(file))
     writeFileSync(outfile.replace(/mjs$/, "third-party.txt"), licencesOf(files))

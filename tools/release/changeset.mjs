@@ -15,7 +15,9 @@ const { withOddMajor } = await import("./rules.mjs")
 
 const folders = args[0] === "version" ? readdirSync(join(root, "packages")) : []
 for (
-  const path of folders.flatMap((name) => ["package.json", "CHANGELOG.md"].map((file) => join("packages", name, file)))
+  const path of folders.flatMap((name) =>
+    ["package.json", "CHANGELOG.md"].map((file) => join("packages", name, file))
+  )
 ) {
   if (existsSync(join(root, path))) {
     writeFileSync(join(root, path), withOddMajor(readFileSync(join(root, path), "utf8")))

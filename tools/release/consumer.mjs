@@ -16,8 +16,16 @@ const execute = promisify(execFile)
  * @returns {Promise<string>}
  */
 export const run = async (cwd, command, args, env = {}) => {
-  const options = { cwd, env: { ...process.env, ...env }, maxBuffer: 2 ** 26, timeout: 900_000 }
-  const { stdout } = await execute(command, args, { ...options, shell: process.platform === "win32" })
+  const options = {
+    cwd,
+    env: { ...process.env, ...env },
+    maxBuffer: 2 ** 26,
+    timeout: 900_000
+  }
+  const { stdout } = await execute(command, args, {
+    ...options,
+    shell: process.platform === "win32"
+  })
     .catch(({ message, stdout }) => {
       throw new Error(`${message}\n${stdout}`)
     })
@@ -42,7 +50,8 @@ export const start = (command, args, pattern, options) =>
         if (pattern.test(text)) resolve(text)
       })
     }
-    child.once("error", reject).once("close", () => reject(new Error(`${command} ended: ${text}`)))
+    child.once("error", reject).once("close", () =>
+      reject(new Error(`${command} ended: ${text}`)))
   })
 
 /**
@@ -52,8 +61,14 @@ export const start = (command, args, pattern, options) =>
  */
 export const startEmulator = async (folder) => {
   const bin = join(folder, "node_modules/@store-api/emulator/bin/store-api-emulator.js")
-  const text = await start(process.execPath, [bin, "--port", "0"], /(export \w+='[^']*'[\s\S]*){4}\n/)
-  return Object.fromEntries([...text.matchAll(/^export (\w+)='([^']*)'$/gm)].map(([, name, value]) => [name, value]))
+  const text = await start(
+    process.execPath,
+    [bin, "--port", "0"],
+    /(export \w+='[^']*'[\s\S]*){4}\n/
+  )
+  return Object.fromEntries(
+    [...text.matchAll(/^export (\w+)='([^']*)'$/gm)].map(([, name, value]) => [name, value])
+  )
 }
 
 export const freePort = async () => {
@@ -67,10 +82,12 @@ export const freePort = async () => {
 const readme = readFileSync(join(root, "README.md"), "utf8")
 
 /** The arguments of the README's install command for a major of Effect. */
-export const wordsOf = (major) => readme.match(new RegExp(`^npm install (.* effect@\\^${major}.*)$`, "m"))[1].split(" ")
+export const wordsOf = (major) =>
+  readme.match(new RegExp(`^npm install (.* effect@\\^${major}.*)$`, "m"))[1].split(" ")
 
 /** The first program of the README. */
-export const programOf = (major) => major === 3 ? /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1] : blocksOf(readme)[0].code
+export const programOf = (major) =>
+  major === 3 ? /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1] : blocksOf(readme)[0].code
 
 export const installers = {
   npm: (args) => ["install", "--no-audit", "--no-fund", ...args],
@@ -81,8 +98,14 @@ const manifestOf = (folder, name) =>
   JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"))
 
 const strictest = {
-  ...{ target: "ES2022", module: "NodeNext", lib: ["ES2022", "DOM", "DOM.Iterable"], types: ["node"] },
-  ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false }
+  target: "ES2022",
+  module: "NodeNext",
+  lib: ["ES2022", "DOM", "DOM.Iterable"],
+  types: ["node"],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  skipLibCheck: false
 }
 
 /**
@@ -95,42 +118,65 @@ export const consumer = async (folder, { installer, major, node, packages, sourc
   mkdirSync(folder)
   const write = (name, text) => writeFileSync(join(folder, name), text)
   // Our packages depend on each other, and no registry has them yet.
-  const overrides = Object.fromEntries(packages.map(({ name, tarball }) => [name, `file:${tarball}`]))
+  const overrides = Object.fromEntries(
+    packages.map(({ name, tarball }) => [name, `file:${tarball}`])
+  )
   write(
     "package.json",
-    JSON.stringify({ private: true, type: "module", ...installer === "pnpm" && { pnpm: { overrides } } })
+    JSON.stringify({
+      private: true,
+      type: "module",
+      ...installer === "pnpm" && { pnpm: { overrides } }
+    })
   )
   const others = [
     ...wordsOf(major).filter((word) => /^@?effect/.test(word)),
-    ...["typescript", "@types/node"].map((name) => `${name}@${manifestOf(root, name).version}`),
+    ...["typescript", "@types/node"].map((name) =>
+      `${name}@${manifestOf(root, name).version}`
+    ),
     // The declarations of Effect 3 import those of ws, but do not install them.
     ...major === 3 ? ["@types/ws@8.18.2"] : []
   ]
   await run(
     folder,
     "npm",
-    installers[installer](["--prefer-offline", ...packages.map(({ tarball }) => tarball), ...others])
+    installers[installer]([
+      "--prefer-offline",
+      ...packages.map(({ tarball }) => tarball),
+      ...others
+    ])
   )
   if (installer === "npm") {
     await run(folder, "npm", ["ls", "--all"])
     for (const { name } of packages) {
-      if (existsSync(join(folder, "node_modules", name, "node_modules"))) throw new Error(`${name} has a second copy`)
+      if (existsSync(join(folder, "node_modules", name, "node_modules"))) {
+        throw new Error(`${name} has a second copy`)
+      }
     }
   }
 
   const modules = packages.flatMap(({ files, name }) =>
-    [...files.keys()].flatMap((path) => /^dist\/(.*)\.js$/.exec(path)?.[1] ?? []).filter((path) => path !== "index")
+    [...files.keys()].flatMap((path) => /^dist\/(.*)\.js$/.exec(path)?.[1] ?? []).filter((
+      path
+    ) => path !== "index")
       .map((path) => `${name}/${path}`)
   )
   const [open, closed] = [false, true].map((isClosed) =>
     modules.filter((path) => path.includes("/internal/") === isClosed)
   )
   write("app.ts", programOf(major))
-  write("modules.ts", open.map((path, index) => `export * as m${index} from "${path}"\n`).join(""))
+  write(
+    "modules.ts",
+    open.map((path, index) => `export * as m${index} from "${path}"\n`).join("")
+  )
   for (const [name, text] of Object.entries(sources)) write(name, text)
   write("tsconfig.json", JSON.stringify({ compilerOptions: strictest, include: ["*.ts"] }))
   // attw has checked the other ways to resolve modules.
-  await run(folder, node, [join(folder, "node_modules/typescript/bin/tsc"), "--pretty", "false"])
+  await run(folder, node, [
+    join(folder, "node_modules/typescript/bin/tsc"),
+    "--pretty",
+    "false"
+  ])
 
   write(
     "import.js",
@@ -139,9 +185,14 @@ export const consumer = async (folder, { installer, major, node, packages, sourc
   }`
   )
   const found = (await run(folder, node, ["import.js"])).split("\n")
-  const expected = modules.map((path) => `${path} ${closed.includes(path) ? "ERR_PACKAGE_PATH_NOT_EXPORTED" : "open"}`)
+  const expected = modules.map((path) =>
+    `${path} ${closed.includes(path) ? "ERR_PACKAGE_PATH_NOT_EXPORTED" : "open"}`
+  )
   const wrong = found.filter((line) => !expected.includes(line))
-  if (open.length === 0 || closed.length === 0 || found.length !== modules.length || wrong.length > 0) {
+  if (
+    open.length === 0 || closed.length === 0 || found.length !== modules.length ||
+    wrong.length > 0
+  ) {
     throw new Error(`Of ${modules.length} modules, imported: ${wrong.join(", ")}`)
   }
   return folder
@@ -154,6 +205,8 @@ export const consumer = async (folder, { installer, major, node, packages, sourc
  */
 export const runProgram = async (folder, node, service, args = ["app.js"]) => {
   const output = await run(folder, node, args, service)
-  if (!/^200 /.test(output)) throw new Error(`${folder}: the first program of the README prints ${output}`)
+  if (!/^200 /.test(output)) {
+    throw new Error(`${folder}: the first program of the README prints ${output}`)
+  }
   return `the first program of the README prints ${output.split("\n")[0]}`
 }

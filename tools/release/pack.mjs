@@ -5,7 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { build, install, parsed } from "../workspace/workspace.mjs"
 
-const { values: { out } } = parsed("npm run packages -- [--out FOLDER]", { options: { out: { type: "string" } } })
+const { values: { out } } = parsed("npm run packages -- [--out FOLDER]", {
+  options: { out: { type: "string" } }
+})
 
 install()
 build()

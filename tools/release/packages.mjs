@@ -6,7 +6,14 @@ import { checkPackage, createPackageFromTarballData, Package } from "@arethetype
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
 import { pnpmArguments, root } from "../workspace/workspace.mjs"
-import { effect3, folders, problemsOf, publicModules, releaseFields, versionProblems } from "./rules.mjs"
+import {
+  effect3,
+  folders,
+  problemsOf,
+  publicModules,
+  releaseFields,
+  versionProblems
+} from "./rules.mjs"
 
 /** Packs in the order of the dependencies. */
 const packAll = (destination) => {
@@ -28,7 +35,10 @@ const namingRepository = (repository, action) => {
   })
   try {
     for (const { name, path, text } of manifests) {
-      writeFileSync(path, JSON.stringify({ ...JSON.parse(text), ...releaseFields(name, repository) }))
+      writeFileSync(
+        path,
+        JSON.stringify({ ...JSON.parse(text), ...releaseFields(name, repository) })
+      )
     }
     return action()
   } finally {
@@ -56,14 +66,23 @@ export const pack = (out, repository) => {
 export const unpacked = (tarball) => {
   const packed = createPackageFromTarballData(readFileSync(tarball))
   const prefix = `/node_modules/${packed.packageName}/`
-  const files = new Map(packed.listFiles().map((path) => [path.slice(prefix.length), packed.readFile(path)]))
+  const files = new Map(
+    packed.listFiles().map((path) => [path.slice(prefix.length), packed.readFile(path)])
+  )
   return { name: packed.packageName, version: packed.packageVersion, tarball, files }
 }
 
 /** Strict: warnings and suggestions are problems too. */
 const publintProblems = async (files) => {
-  const packed = [...files].map(([path, text]) => ({ name: `package/${path}`, data: Buffer.from(text) }))
-  const { messages, pkg } = await publint({ pkgDir: "package", pack: { files: packed }, strict: true })
+  const packed = [...files].map(([path, text]) => ({
+    name: `package/${path}`,
+    data: Buffer.from(text)
+  }))
+  const { messages, pkg } = await publint({
+    pkgDir: "package",
+    pack: { files: packed },
+    strict: true
+  })
   return messages.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
 }
 
@@ -74,20 +93,29 @@ const publintProblems = async (files) => {
 const attwProblems = async (files) => {
   const { name, version } = JSON.parse(files.get("package.json"))
   const contents = [...files].map(([path, text]) => [`/node_modules/${name}/${path}`, text])
-  const entrypoints = ["package.json", ...publicModules(files)].map((name) => name === "index" ? "." : `./${name}`)
-  const { problems = [] } = await checkPackage(new Package(Object.fromEntries(contents), name, version), {
-    entrypoints
-  })
+  const entrypoints = ["package.json", ...publicModules(files)].map((name) =>
+    name === "index" ? "." : `./${name}`
+  )
+  const { problems = [] } = await checkPackage(
+    new Package(Object.fromEntries(contents), name, version),
+    {
+      entrypoints
+    }
+  )
   return problems
     .filter(({ resolutionKind }) => !["node10", "node16-cjs"].includes(resolutionKind))
-    .map(({ entrypoint = "", kind, resolutionKind = "" }) => `attw: ${kind} ${entrypoint} ${resolutionKind}`.trim())
+    .map(({ entrypoint = "", kind, resolutionKind = "" }) =>
+      `attw: ${kind} ${entrypoint} ${resolutionKind}`.trim()
+    )
 }
 
 /** Installs the tarballs in an application, with what platform-node needs. */
 const installCommand = (packages) => {
   const { files, tarball } = packages.find(({ name }) => name === "@store-api/platform-node")
   const peers = Object.entries(JSON.parse(files.get("package.json")).peerDependencies)
-  return `npm install ${join(dirname(tarball), "*.tgz")} ${peers.map((peer) => peer.join("@")).join(" ")}\n`
+  return `npm install ${join(dirname(tarball), "*.tgz")} ${
+    peers.map((peer) => peer.join("@")).join(" ")
+  }\n`
 }
 
 /** Checks the packages of one line. Reports each package or its problems, and returns these and the install command. */
@@ -100,7 +128,11 @@ export const checked = async (packages, repository, line = effect3) => {
       ...await attwProblems(files)
     ]
     problems.push(...found.map((problem) => `${name}: ${problem}`))
-    if (found.length === 0) process.stdout.write(`${name} ${version}: ${publicModules(files).length} public modules\n`)
+    if (found.length === 0) {
+      process.stdout.write(
+        `${name} ${version}: ${publicModules(files).length} public modules\n`
+      )
+    }
   }
   return { packages, problems, install: installCommand(packages) }
 }

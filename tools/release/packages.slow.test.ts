@@ -25,23 +25,38 @@ it(
     assert.isBelow(names.indexOf("core"), names.indexOf("redis"))
 
     const node = process.execPath
-    const folder = await consumer(join(work, "npm"), { installer: "npm", major: 3, node, packages })
+    const folder = await consumer(join(work, "npm"), {
+      installer: "npm",
+      major: 3,
+      node,
+      packages
+    })
     const service = await startEmulator(folder)
     const output = await runProgram(folder, node, service)
     assert.notInclude(output, service["STORE_API_CLIENT_SECRET"] ?? "?")
 
     // A command alone is one package of at most 3 MB.
-    for (const { files, name, tarball } of packages.filter(({ name }) => /cli|emulator/.test(name))) {
+    for (
+      const { files, name, tarball } of packages.filter(({ name }) =>
+        /cli|emulator/.test(name)
+      )
+    ) {
       const alone = join(work, name)
       mkdirSync(alone, { recursive: true })
       await run(alone, "npm", installers.npm([tarball, "--prefix", "."]))
       const lock = readFileSync(join(alone, "node_modules", ".package-lock.json"), "utf8")
-      assert.hasAllKeys((JSON.parse(lock) as { packages: object }).packages, [`node_modules/${name}`])
+      assert.hasAllKeys((JSON.parse(lock) as { packages: object }).packages, [
+        `node_modules/${name}`
+      ])
       assert.isBelow([...files.values()].join("").length, 3e6)
     }
 
     const command = join(work, "@store-api/cli", "node_modules", ".bin", "store-api")
-    const token = () => run(folder, command, ["token"], { ...service, STORE_API_TOKEN_FOLDER: join(work, "tokens") })
+    const token = () =>
+      run(folder, command, ["token"], {
+        ...service,
+        STORE_API_TOKEN_FOLDER: join(work, "tokens")
+      })
     const first = await token()
     assert.match(first, /^[\w+/=.~-]{20,}$/)
     assert.strictEqual(await token(), first)

@@ -15,7 +15,8 @@ install()
 install("tools/effect4/line")
 const { nodeOf } = await import("../effect4/generate.mjs")
 const consumers = await import("./consumer.mjs")
-const { freePort, installers, programOf, run, runProgram, start, startEmulator, wordsOf } = consumers
+const { freePort, installers, programOf, run, runProgram, start, startEmulator, wordsOf } =
+  consumers
 
 const work = mkdtempSync(join(tmpdir(), "rehearsal-"))
 process.on("exit", () => rmSync(work, { recursive: true, force: true }))
@@ -29,16 +30,28 @@ const registry = `http://${address}/`
 const config = {
   storage: join(work, "storage"),
   uplinks: { npm: { url: await run(root, "npm", ["config", "get", "registry"]) } },
-  packages: { "@store-api/*": { access: "$all", publish: "$authenticated" }, "**": { access: "$all", proxy: "npm" } },
+  packages: {
+    "@store-api/*": { access: "$all", publish: "$authenticated" },
+    "**": { access: "$all", proxy: "npm" }
+  },
   auth: { htpasswd: { file: join(work, "users") } },
   log: { type: "stdout", level: "warn" }
 }
 writeFileSync(join(work, "verdaccio.yaml"), JSON.stringify(config))
 const node = nodeOf()
 // verdaccio asks for node-fetch by a tag, which not every registry has.
-writeFileSync(join(work, "package.json"), JSON.stringify({ private: true, overrides: { "node-fetch": "^2.7.0" } }))
+writeFileSync(
+  join(work, "package.json"),
+  JSON.stringify({ private: true, overrides: { "node-fetch": "^2.7.0" } })
+)
 await run(work, "npm", installers.npm(["--prefer-offline", "verdaccio@6.10.4"]))
-const verdaccio = ["node_modules/verdaccio/bin/verdaccio", "--config", "verdaccio.yaml", "--listen", address]
+const verdaccio = [
+  "node_modules/verdaccio/bin/verdaccio",
+  "--config",
+  "verdaccio.yaml",
+  "--listen",
+  address
+]
 await start(node, verdaccio, /http address/, { cwd: work })
 
 const user = { name: "rehearsal", password: "an-invented-password" }
@@ -62,13 +75,19 @@ await run(work, "git", ["clone", "--quiet", root, clone])
 writeFileSync(join(clone, ".npmrc"), `//${address}/:_authToken=${token}\n`)
 const git = ["-c", "user.name=rehearsal", "-c", "user.email=rehearsal@example.invalid"]
 
-const versionIn = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version
+const versionIn = (folder) =>
+  JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version
 
 /** Raises the version and publishes it, as the two jobs of the release workflow do. Returns the version by tag. */
 const release = async () => {
   await run(clone, "npm", ["run", "--silent", "changeset", "--", "version"])
   await run(clone, "git", [...git, "commit", "--quiet", "--all", "--message=version"])
-  const output = await run(clone, "npm", ["run", "release", "--", "--registry", registry], released)
+  const output = await run(
+    clone,
+    "npm",
+    ["run", "release", "--", "--registry", registry],
+    released
+  )
   say(output.split("\n").filter((line) => /^\+ |published/.test(line)).join("\n"))
   const version = versionIn(join(clone, "packages/core"))
   return { effect3: version, latest: version.replace(/^\d+/, (major) => Number(major) + 1) }
@@ -78,7 +97,10 @@ const release = async () => {
 const project = (name) => {
   const folder = join(work, name)
   mkdirSync(folder)
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  writeFileSync(
+    join(folder, "package.json"),
+    JSON.stringify({ private: true, type: "module" })
+  )
   return folder
 }
 
@@ -89,13 +111,17 @@ const fixed = `${message} after the fix`
 const check = async ({ folder, installer, tag }, versions, hasFix) => {
   const core = join(folder, "node_modules/@store-api/core")
   const version = versionIn(core)
-  if (version !== versions[tag]) throw new Error(`${folder}: expected ${versions[tag]}, got ${version}`)
+  if (version !== versions[tag]) {
+    throw new Error(`${folder}: expected ${versions[tag]}, got ${version}`)
+  }
   const code = readFileSync(join(core, "dist/AccessTokenError.js"), "utf8")
   if (!code.includes(message) || code.includes(fixed) !== hasFix) {
     throw new Error(`${folder}: the code is not ${version}`)
   }
   const program = ["--experimental-strip-types", "--no-warnings", "app.mts"]
-  say(`${installer}, tag ${tag}: ${version}, ${await runProgram(folder, node, service, program)}`)
+  say(
+    `${installer}, tag ${tag}: ${version}, ${await runProgram(folder, node, service, program)}`
+  )
 }
 
 const first = await release()
@@ -105,7 +131,11 @@ await run(tools, "npm", installers.npm(["@store-api/emulator@effect3", ...effect
 const service = await startEmulator(tools)
 
 const projects = [{ major: 3, tag: "effect3" }, { major: 4, tag: "latest" }].flatMap((line) =>
-  Object.keys(installers).map((installer) => ({ ...line, installer, folder: project(`${installer}-${line.tag}`) }))
+  Object.keys(installers).map((installer) => ({
+    ...line,
+    installer,
+    folder: project(`${installer}-${line.tag}`)
+  }))
 )
 for (const one of projects) {
   writeFileSync(join(one.folder, "app.mts"), programOf(one.major))
@@ -115,9 +145,15 @@ for (const one of projects) {
 
 const source = join(clone, "packages/core/src/AccessTokenError.ts")
 writeFileSync(source, readFileSync(source, "utf8").replace(message, fixed))
-writeFileSync(join(clone, ".changeset/fix.md"), `---\n"@store-api/core": patch\n---\n\nA fix.\n`)
+writeFileSync(
+  join(clone, ".changeset/fix.md"),
+  `---\n"@store-api/core": patch\n---\n\nA fix.\n`
+)
 const second = await release()
-const updates = { npm: ["update", "--no-audit", "--no-fund"], pnpm: pnpmArguments(["update", "--ignore-workspace"]) }
+const updates = {
+  npm: ["update", "--no-audit", "--no-fund"],
+  pnpm: pnpmArguments(["update", "--ignore-workspace"])
+}
 for (const one of projects) {
   await run(one.folder, "npm", updates[one.installer], env)
   await check(one, second, true)

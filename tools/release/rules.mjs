@@ -26,7 +26,9 @@ export const effect4 = {
   node: ">=22.19",
   ranges: {
     ...catalog,
-    ...Object.fromEntries(["effect", "@effect/platform-node"].map((name) => [name, installed4[name]]))
+    ...Object.fromEntries(
+      ["effect", "@effect/platform-node"].map((name) => [name, installed4[name]])
+    )
   }
 }
 
@@ -45,17 +47,24 @@ export const folders = new Map(
 
 /** The fields of a package that is released from a repository on GitHub. Provenance is checked against `repository`. */
 export const releaseFields = (name, repository) => {
-  if (!/^[\w.-]+\/[\w.-]+$/.test(repository)) throw new Error(`Expected owner/name instead of ${repository}`)
+  if (!/^[\w.-]+\/[\w.-]+$/.test(repository)) {
+    throw new Error(`Expected owner/name instead of ${repository}`)
+  }
   const url = `https://github.com/${repository}`
   return {
-    repository: { type: "git", url: `git+${url}.git`, directory: `packages/${folders.get(name)}` },
+    repository: {
+      type: "git",
+      url: `git+${url}.git`,
+      directory: `packages/${folders.get(name)}`
+    },
     homepage: `${url}#readme`,
     bugs: `${url}/issues`
   }
 }
 
 /** An application has a command, and cannot be imported. */
-const isApplication = ({ bin, exports = {} }) => bin !== undefined && exports["."] === undefined
+const isApplication = ({ bin, exports = {} }) =>
+  bin !== undefined && exports["."] === undefined
 
 /** The modules that users can import. */
 export const publicModules = (files) => {
@@ -67,7 +76,10 @@ export const publicModules = (files) => {
 
 const fields = (manifest, _, line, repository) => {
   const { bin, name } = manifest
-  const entry = (module) => ({ types: `./dist/${module}.d.ts`, default: `./dist/${module}.js` })
+  const entry = (module) => ({
+    types: `./dist/${module}.d.ts`,
+    default: `./dist/${module}.js`
+  })
   const library = {
     ".": entry("index"),
     "./*": entry("*"),
@@ -84,18 +96,30 @@ const fields = (manifest, _, line, repository) => {
   }
   return Object.entries(expected)
     .filter(([field, value]) => !isDeepStrictEqual(manifest[field], value))
-    .map(([field, value]) => `${field} is ${JSON.stringify(manifest[field])}, not ${JSON.stringify(value)}`)
+    .map(([field, value]) =>
+      `${field} is ${JSON.stringify(manifest[field])}, not ${JSON.stringify(value)}`
+    )
 }
 
 /** No output of a deleted source, no test and no state of a tool. */
 const contents = ({ bin = {} }, files) => {
-  const bundles = Object.keys(bin).flatMap((name) => [`dist/${name}.mjs`, `dist/${name}.third-party.txt`])
-  const named = ["package.json", "LICENSE", "README.md", "CHANGELOG.md", ...Object.values(bin).map(posix.normalize)]
+  const bundles = Object.keys(bin).flatMap((
+    name
+  ) => [`dist/${name}.mjs`, `dist/${name}.third-party.txt`])
+  const named = [
+    "package.json",
+    "LICENSE",
+    "README.md",
+    "CHANGELOG.md",
+    ...Object.values(bin).map(posix.normalize)
+  ]
     .concat(bundles, "src/page.html")
   const sourceOf = (path) => path.replace(/^dist\/(.*?)(\.js|\.d\.ts)(\.map)?$/, "src/$1.ts")
   const hasSource = (path) => /^src\/.*\.ts$/.test(sourceOf(path)) && files.has(sourceOf(path))
   return [
-    ...["LICENSE", "README.md", ...bundles].filter((path) => !files.has(path)).map((path) => `${path} is missing`),
+    ...["LICENSE", "README.md", ...bundles].filter((path) => !files.has(path)).map((path) =>
+      `${path} is missing`
+    ),
     ...[...files.keys()].filter((path) => !named.includes(path) && !hasSource(path))
       .map((path) => `${path} should not be in it`)
   ]
@@ -105,16 +129,22 @@ const contents = ({ bin = {} }, files) => {
  * Two copies of Effect would give each tag two identities, so libraries have it as a peer. Core has only peers.
  */
 const mustBePeer = (manifest, dependency) =>
-  manifest.name === "@store-api/core" || (!isApplication(manifest) && /^(effect$|@effect\/)/.test(dependency))
+  manifest.name === "@store-api/core" ||
+  (!isApplication(manifest) && /^(effect$|@effect\/)/.test(dependency))
 
 /** The consumer finds a package that is imported but not declared: pnpm installs only what is declared. */
 const dependencies = (manifest, _, line) => {
-  const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, version } = manifest
+  const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, version } =
+    manifest
   const own = { ...dependencies, ...optionalDependencies }
   const rangeOf = (name) => folders.has(name) ? `^${version}` : line.ranges[name]
   return [
-    ...Object.keys(own).filter((name) => mustBePeer(manifest, name)).map((name) => `${name} must be a peer`),
-    ...Object.entries({ ...own, ...peerDependencies }).filter(([name, range]) => range !== rangeOf(name))
+    ...Object.keys(own).filter((name) => mustBePeer(manifest, name)).map((name) =>
+      `${name} must be a peer`
+    ),
+    ...Object.entries({ ...own, ...peerDependencies }).filter(([name, range]) =>
+      range !== rangeOf(name)
+    )
       .map(([name, range]) => `the range of ${name} is ${range}, not ${rangeOf(name)}`)
   ]
 }
@@ -128,15 +158,20 @@ const dependencies = (manifest, _, line) => {
  */
 export const problemsOf = (files, repository, line = effect3) => {
   const manifest = JSON.parse(files.get("package.json"))
-  return [fields, contents, dependencies].flatMap((rule) => rule(manifest, files, line, repository))
+  return [fields, contents, dependencies].flatMap((rule) =>
+    rule(manifest, files, line, repository)
+  )
 }
 
 /** @param {ReadonlyArray<string>} versions */
 export const versionProblems = (versions) =>
-  new Set(versions).size === 1 ? [] : [`the versions of the packages are not one: ${versions.join(", ")}`]
+  new Set(versions).size === 1
+    ? []
+    : [`the versions of the packages are not one: ${versions.join(", ")}`]
 
 /** The version of the Effect 4 line: the next major, with the same minor and patch. 0.0.0 counts as 1.0.0. */
-export const effect4Version = (effect3) => effect3.replace(/^\d+/, (major) => String(Math.max(Number(major), 1) + 1))
+export const effect4Version = (effect3) =>
+  effect3.replace(/^\d+/, (major) => String(Math.max(Number(major), 1) + 1))
 
 /** Makes an even major odd: in the version of a manifest, and in the headings and lists of a changelog. */
 export const withOddMajor = (text) =>
@@ -149,7 +184,9 @@ export const withOddMajor = (text) =>
 export const lineProblems = (effect3, effect4) =>
   Number.parseInt(effect3) % 2 === 1 && effect4 === effect4Version(effect3)
     ? []
-    : [`the versions of the lines are ${effect3} and ${effect4}, not an odd major and the even one that follows it`]
+    : [
+      `the versions of the lines are ${effect3} and ${effect4}, not an odd major and the even one that follows it`
+    ]
 
 /**
  * Returns the packages of both lines in the order of publication, each with its dist-tag. `latest` is Effect 4, as the
@@ -162,7 +199,10 @@ export const lineProblems = (effect3, effect4) =>
 export const publications = (effect3, effect4) => {
   const names = effect4.map(({ name }) => name)
   return [
-    ...effect3.map((one) => ({ ...one, tag: names.includes(one.name) ? "effect3" : "latest" })),
+    ...effect3.map((one) => ({
+      ...one,
+      tag: names.includes(one.name) ? "effect3" : "latest"
+    })),
     ...effect4.map((one) => ({ ...one, tag: "latest" }))
   ]
 }

@@ -1,6 +1,13 @@
 /** Breaks a package in each way that the rules for published packages report. Tests versions, tags and changesets. */
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -20,7 +27,10 @@ import {
 type Json = Record<string, unknown>
 
 const manifest = JSON.parse(manifestOf("redis")) as Json
-const { dependencies, peerDependencies } = manifest as { readonly dependencies: Json; readonly peerDependencies: Json }
+const { dependencies, peerDependencies } = manifest as {
+  readonly dependencies: Json
+  readonly peerDependencies: Json
+}
 
 const rangeOf = (name: string) => (effect4.ranges as Readonly<Record<string, string>>)[name]
 
@@ -31,10 +41,17 @@ const problems = (
   repository?: string
 ) => {
   const files: Readonly<Record<string, string | undefined>> = {
-    ...{ LICENSE: "", "README.md": "", "src/index.ts": "", "dist/index.js": "", "dist/index.d.ts.map": "", ...changed },
+    LICENSE: "",
+    "README.md": "",
+    "src/index.ts": "",
+    "dist/index.js": "",
+    "dist/index.d.ts.map": "",
+    ...changed,
     "package.json": JSON.stringify({ ...manifest, ...change })
   }
-  const present = Object.entries(files).filter((file): file is [string, string] => file[1] !== undefined)
+  const present = Object.entries(files).filter((file): file is [string, string] =>
+    file[1] !== undefined
+  )
   return problemsOf(new Map(present), repository, effect4)
 }
 
@@ -50,9 +67,15 @@ describe("the rules for published packages", () => {
     ["sideEffects is", { sideEffects: true }],
     ["repository is", { repository: "github:owner/name" }],
     ["exports is", { exports: { ".": "./dist/index.js" } }],
-    ["effect must be a peer", { dependencies: { ...dependencies, effect: rangeOf("effect") } }],
-    ["the range of effect is ^3.0.0", { peerDependencies: { ...peerDependencies, effect: "^3.0.0" } }],
-    ["the range of @store-api/core", { peerDependencies: { ...peerDependencies, "@store-api/core": "workspace:^" } }]
+    ["effect must be a peer", {
+      dependencies: { ...dependencies, effect: rangeOf("effect") }
+    }],
+    ["the range of effect is ^3.0.0", {
+      peerDependencies: { ...peerDependencies, effect: "^3.0.0" }
+    }],
+    ["the range of @store-api/core", {
+      peerDependencies: { ...peerDependencies, "@store-api/core": "workspace:^" }
+    }]
   ])("report: %s, and nothing else", (found, change, files) => {
     assert.deepStrictEqual(problems(), [])
     const [problem = "", ...others] = problems(change, files)
@@ -64,16 +87,32 @@ describe("the rules for published packages", () => {
     const named = releaseFields("@store-api/redis", "owner/name")
     assert.deepStrictEqual(problems(named, {}, "owner/name"), [])
     for (const fields of [problems({}, {}, "owner/name"), problems(named, {}, "owner/fork")]) {
-      assert.deepStrictEqual(fields.map((problem) => problem.split(" ")[0]), ["repository", "homepage", "bugs"])
+      assert.deepStrictEqual(fields.map((problem) => problem.split(" ")[0]), [
+        "repository",
+        "homepage",
+        "bugs"
+      ])
     }
     assert.throws(() => releaseFields("@store-api/redis", "not a repository"))
   })
 
   it("want one version, an odd major for Effect 3, and the next one for Effect 4, with the same minor and patch", () => {
     assert.deepStrictEqual(versionProblems(["1.0.0", "1.0.0"]), [])
-    for (const versions of [["1.0.0", "0.9.0"], []]) assert.lengthOf(versionProblems(versions), 1)
-    assert.deepStrictEqual([...lineProblems("1.4.2", "2.4.2"), ...lineProblems("3.0.0", "4.0.0")], [])
-    for (const [effect3, effect4] of [["1.4.2", "2.4.1"], ["2.0.0", "3.0.0"], ["0.1.0", "1.1.0"], ["1.0.0", "4.0.0"]]) {
+    for (const versions of [["1.0.0", "0.9.0"], []]) {
+      assert.lengthOf(versionProblems(versions), 1)
+    }
+    assert.deepStrictEqual([
+      ...lineProblems("1.4.2", "2.4.2"),
+      ...lineProblems("3.0.0", "4.0.0")
+    ], [])
+    for (
+      const [effect3, effect4] of [
+        ["1.4.2", "2.4.1"],
+        ["2.0.0", "3.0.0"],
+        ["0.1.0", "1.1.0"],
+        ["1.0.0", "4.0.0"]
+      ]
+    ) {
       assert.lengthOf(lineProblems(effect3 ?? "", effect4 ?? ""), 1, effect3)
     }
   })
@@ -82,16 +121,26 @@ describe("the rules for published packages", () => {
     const text = (version: string) =>
       `"version": "${version}",\n"effect": "^2.0.0"\n## ${version}\n- in 2.0.0\n- @store-api/core@${version}\n`
     for (
-      const [from, to] of [["2.0.0", "3.0.0"], ["1.5.0", "1.5.0"], ["0.1.0", "0.1.0"], ["10.2.1", "11.2.1"]] as const
+      const [from, to] of [["2.0.0", "3.0.0"], ["1.5.0", "1.5.0"], ["0.1.0", "0.1.0"], [
+        "10.2.1",
+        "11.2.1"
+      ]] as const
     ) {
       assert.strictEqual(withOddMajor(text(from)), text(to))
     }
   })
 
   it("want changesets of published packages, each with a kind and a text", () => {
-    for (const file of readdirSync(join(root, ".changeset")).filter((name) => name.endsWith(".md"))) {
-      const [, head = "", text = ""] = readFileSync(join(root, ".changeset", file), "utf8").split(/^---$/m)
-      const kinds = head.trim().split("\n").map((line) => /^"(.+)": (?:major|minor|patch)$/.exec(line)?.[1] ?? line)
+    for (
+      const file of readdirSync(join(root, ".changeset")).filter((name) =>
+        name.endsWith(".md")
+      )
+    ) {
+      const [, head = "", text = ""] = readFileSync(join(root, ".changeset", file), "utf8")
+        .split(/^---$/m)
+      const kinds = head.trim().split("\n").map((line) =>
+        /^"(.+)": (?:major|minor|patch)$/.exec(line)?.[1] ?? line
+      )
       assert.includeMembers([...folders.keys()], kinds, file)
       assert.match(text, /\w/, file)
     }
@@ -117,10 +166,16 @@ it.each([["GPL-3.0", "LICENSE", 1], ["MIT", "COPYING", 1], ["MIT", "LICENSE", 0]
     }
     write("package.json", JSON.stringify({ bin: { command: "bin/command.js" } }))
     write("dist/bin.js", "import 'other'")
-    write("node_modules/other/package.json", JSON.stringify({ name: "other", license, main: "index.js" }))
+    write(
+      "node_modules/other/package.json",
+      JSON.stringify({ name: "other", license, main: "index.js" })
+    )
     write("node_modules/other/index.js", "console.log()")
     write(`node_modules/other/${file}`, "the text")
-    const { status, stderr } = spawnSync(process.execPath, ["tools/release/bundle.mjs", folder], { encoding: "utf8" })
+    const { status, stderr } = spawnSync(process.execPath, [
+      "tools/release/bundle.mjs",
+      folder
+    ], { encoding: "utf8" })
     rmSync(folder, { recursive: true })
     assert.strictEqual(status, code)
     assert.strictEqual(stderr.includes("other may not be bundled"), code === 1)
@@ -131,8 +186,15 @@ it.each([
   ["without a repository to name", "", "GITHUB_REPOSITORY"],
   ["without an identity", "owner/name", "without an identity"]
 ])("npm run release refuses %s", (_, repository, reason) => {
-  const env = { ...process.env, ACTIONS_ID_TOKEN_REQUEST_URL: "", GITHUB_REPOSITORY: repository }
-  const { status, stderr } = spawnSync(process.execPath, ["tools/release/release.mjs"], { encoding: "utf8", env })
+  const env = {
+    ...process.env,
+    ACTIONS_ID_TOKEN_REQUEST_URL: "",
+    GITHUB_REPOSITORY: repository
+  }
+  const { status, stderr } = spawnSync(process.execPath, ["tools/release/release.mjs"], {
+    encoding: "utf8",
+    env
+  })
   assert.strictEqual(status, 1)
   assert.include(stderr, `Nothing was published: ${reason}`)
 })

@@ -19,11 +19,19 @@ const download = (name, folder) => {
   mkdirSync(cache, { recursive: true })
   const work = mkdtempSync(join(cache, "new-"))
   try {
-    execFileSync("npm", ["install", what, "--prefix", work, ...flags], { cwd: work, timeout: 300_000, stdio: "pipe" })
+    execFileSync("npm", ["install", what, "--prefix", work, ...flags], {
+      cwd: work,
+      timeout: 300_000,
+      stdio: "pipe"
+    })
     // npm refuses a tarball whose integrity differs from the one that it writes here.
-    const { packages } = JSON.parse(readFileSync(join(work, "node_modules", ".package-lock.json"), "utf8"))
+    const { packages } = JSON.parse(
+      readFileSync(join(work, "node_modules", ".package-lock.json"), "utf8")
+    )
     const found = packages[`node_modules/${id}`]?.integrity
-    if (found !== integrity) throw new Error(`${what} has the integrity ${found}, but ${integrity} is pinned`)
+    if (found !== integrity) {
+      throw new Error(`${what} has the integrity ${found}, but ${integrity} is pinned`)
+    }
     // If another run was faster, its binary is used.
     if (!existsSync(folder)) renameSync(work, folder)
   } finally {
@@ -34,8 +42,13 @@ const download = (name, folder) => {
 /** Downloads the binary if needed, and returns its path. */
 export const binaryOf = (name) => {
   const { arch, platform } = process
-  if (platform !== "linux" || arch !== "x64" || !process.report.getReport().header.glibcVersionRuntime) {
-    throw new Error(`The binaries that are pinned are for Linux on x64 with glibc, and this is ${platform} on ${arch}.`)
+  if (
+    platform !== "linux" || arch !== "x64" ||
+    !process.report.getReport().header.glibcVersionRuntime
+  ) {
+    throw new Error(
+      `The binaries that are pinned are for Linux on x64 with glibc, and this is ${platform} on ${arch}.`
+    )
   }
   const { binary, package: id, version } = pins[name]
   const folder = join(cache, `${name}-${version}`)

@@ -8,7 +8,14 @@
 import "../workspace/require-node.mjs"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs"
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
@@ -47,14 +54,24 @@ const link = (name, target) => {
 }
 
 const bundleAll = async () => {
-  for (const name of ["effect", "@effect/platform"]) link(name, join("packages/core/node_modules", name))
+  for (const name of ["effect", "@effect/platform"]) {
+    link(name, join("packages/core/node_modules", name))
+  }
   for (const name of ["core", "emulator"]) link(`@store-api/${name}`, join("packages", name))
   const contents = `import { runAll } from "./Check.js"
     import { checks } from "./contract.js"
     await runAll(checks({ certificates: true }), process.argv[2])`
   const installed = { ...options, packages: "external" }
-  await bundle({ ...installed, stdin: { contents, resolveDir: source("") }, outfile: join(folder, "main.mjs") })
-  await bundle({ ...installed, entryPoints: [source("laboratory.ts")], outfile: join(folder, "laboratory.mjs") })
+  await bundle({
+    ...installed,
+    stdin: { contents, resolveDir: source("") },
+    outfile: join(folder, "main.mjs")
+  })
+  await bundle({
+    ...installed,
+    entryPoints: [source("laboratory.ts")],
+    outfile: join(folder, "laboratory.mjs")
+  })
   // It includes the packages, and fails at an import of a Node module.
   await bundle({
     ...options,
@@ -70,11 +87,20 @@ const bundleAll = async () => {
 /** Starts a process. `ended` resolves with why it failed, or with `undefined`. */
 const start = (command, args, stdio) => {
   const env = { ...process.env, NO_COLOR: "1" }
-  const child = spawn(command, args, { cwd: folder, env, killSignal: "SIGKILL", stdio, timeout: 300_000 })
+  const child = spawn(command, args, {
+    cwd: folder,
+    env,
+    killSignal: "SIGKILL",
+    stdio,
+    timeout: 300_000
+  })
   children.push(child)
   const ended = new Promise((resolve) => {
     child.once("error", ({ message }) => resolve(message))
-    child.once("close", (code, signal) => resolve(code === 0 ? undefined : `it ended with ${signal ?? code}`))
+    child.once(
+      "close",
+      (code, signal) => resolve(code === 0 ? undefined : `it ended with ${signal ?? code}`)
+    )
   })
   let errors = ""
   child.stderr?.on("data", (chunk) => (errors += chunk))
@@ -85,15 +111,25 @@ const start = (command, args, stdio) => {
 const flags = {
   bun: ["--no-install"],
   deno: [
-    ...["run", "--no-remote", "--cached-only", "--no-prompt", "--no-config", "--no-lock"],
-    ...["--node-modules-dir=manual", "--allow-net=127.0.0.1"]
+    "run",
+    "--no-remote",
+    "--cached-only",
+    "--no-prompt",
+    "--no-config",
+    "--no-lock",
+    "--node-modules-dir=manual",
+    "--allow-net=127.0.0.1"
   ]
 }
 
 /** Runs a process that prints each outcome as a line of JSON. */
 const asProgram = async (name, binary, report) => {
   const stdio = ["ignore", "pipe", "pipe"]
-  const { child, ended, errors } = start(binary, [...flags[name] ?? [], "main.mjs", laboratory], stdio)
+  const { child, ended, errors } = start(binary, [
+    ...flags[name] ?? [],
+    "main.mjs",
+    laboratory
+  ], stdio)
   createInterface({ input: child.stdout }).on("line", (line) => report(JSON.parse(line)))
   const problem = await ended
   return problem === undefined ? [] : [`${problem}: ${errors()}`]
@@ -102,7 +138,11 @@ const asProgram = async (name, binary, report) => {
 /** Runs a server whose worker runs one check per request. */
 const asWorker = async (binary, report) => {
   const stdio = ["ignore", "ignore", "pipe", "pipe"]
-  const { child, ended, errors } = start(binary, ["serve", "--control-fd=3", "workerd.capnp"], stdio)
+  const { child, ended, errors } = start(
+    binary,
+    ["serve", "--control-fd=3", "workerd.capnp"],
+    stdio
+  )
   try {
     const started = createInterface({ input: child.stdio[3] })
     const [line] = await once(started, "line", { signal: AbortSignal.timeout(30_000) })
@@ -147,19 +187,29 @@ const problemsOf = async (name) => {
   const problems = await run(binary, report)
   return [
     ...problems,
-    ...declared === 0 || outcomes.size !== declared ? [`${outcomes.size} of ${declared} checks were run`] : [],
-    ...[...outcomes].filter(([, problem]) => problem !== undefined).map((outcome) => `FAILED: ${outcome.join("\n")}`)
+    ...declared === 0 || outcomes.size !== declared
+      ? [`${outcomes.size} of ${declared} checks were run`]
+      : [],
+    ...[...outcomes].filter(([, problem]) => problem !== undefined).map((outcome) =>
+      `FAILED: ${outcome.join("\n")}`
+    )
   ]
 }
 
 await bundleAll()
 const { url: laboratory } = await import(join(folder, "laboratory.mjs"))
 const named = process.argv.slice(2)
-for (const name of Object.keys(pins).filter((name) => named.length === 0 || named.includes(name))) {
+for (
+  const name of Object.keys(pins).filter((name) => named.length === 0 || named.includes(name))
+) {
   const began = performance.now()
   const problems = await problemsOf(name)
   const seconds = Math.round((performance.now() - began) / 1000)
-  process.stdout.write(`${name} ${pins[name].version}, ${seconds} s: ${["", ...problems].join("\n  ") || "passed"}\n`)
+  process.stdout.write(
+    `${name} ${pins[name].version}, ${seconds} s: ${
+      ["", ...problems].join("\n  ") || "passed"
+    }\n`
+  )
   if (problems.length > 0) process.exitCode = 1
 }
 process.exit()

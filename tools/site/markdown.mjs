@@ -4,13 +4,16 @@ import { members, modules } from "../effect4/rules.mjs"
 import { noteOn } from "../effect4/transform.mjs"
 
 /** The anchor that GitHub gives to a heading. */
-const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
+const slugify = (heading) =>
+  heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
 
 /** Converts a link of the repository to one of the site: a README is the index of its folder, and a file is a page. */
 const led = (link) => {
   const [, path, anchor] = /^([^#]*)(.*)$/.exec(link)
   if (path === "" || path.endsWith("/") || /^([a-z][a-z+.-]*:|\/\/)/i.test(path)) return link
-  return (path.endsWith(".md") ? path.replace(/(^|\/)README\.md$/, "$1index.md") : `${path}.md`) + anchor
+  return (path.endsWith(".md")
+    ? path.replace(/(^|\/)README\.md$/, "$1index.md")
+    : `${path}.md`) + anchor
 }
 
 const links = (md) => {
@@ -33,9 +36,13 @@ const diagrams = (md) => {
 /** A type in the API reference, by its name in Effect 4. */
 const in4 = (name) =>
   members[name] ?? name.replace(/^(Config|Metric)\.\1\./, "$1.")
-    .replace(/^\w+(?=\.)/, (module) => Object.hasOwn(modules, module) ? modules[module] : module)
+    .replace(
+      /^\w+(?=\.)/,
+      (module) => Object.hasOwn(modules, module) ? modules[module] : module
+    )
 
-const both = (tag, parts) => parts.map((html, index) => `<${tag} class="effect${4 - index}">${html}</${tag}>`).join("")
+const both = (tag, parts) =>
+  parts.map((html, index) => `<${tag} class="effect${4 - index}">${html}</${tag}>`).join("")
 
 /**
  * Two tabs, "Effect 4" and "Effect 3": for a TypeScript block that differs, and for two blocks after the paragraphs
@@ -43,7 +50,8 @@ const both = (tag, parts) => parts.map((html, index) => `<${tag} class="effect${
  */
 const majors = (md) => {
   md.core.ruler.push("majors", ({ env: { relativePath }, tokens }) => {
-    const isFor = (major, at) => tokens[at + 1].content === `With Effect ${major}:` && tokens[at + 3].type === "fence"
+    const isFor = (major, at) =>
+      tokens[at + 1].content === `With Effect ${major}:` && tokens[at + 3].type === "fence"
     for (let at = tokens.length - 8; at >= 0; at--) {
       if (!isFor(4, at) || !isFor(3, at + 4)) continue
       const [{ content }] = tokens.splice(at + 4, 4).slice(3)
@@ -51,7 +59,11 @@ const majors = (md) => {
       tokens.splice(at, 0, Object.assign(fence, { majors: [fence.content, content] }))
     }
     let differs = false
-    for (const token of tokens.filter(({ info, type }) => type === "fence" && info.trim() === "ts")) {
+    for (
+      const token of tokens.filter(({ info, type }) =>
+        type === "fence" && info.trim() === "ts"
+      )
+    ) {
       const code = blockOf(token.content)
       if (code === token.content) continue
       token.majors = [code, token.content]
@@ -64,7 +76,9 @@ const majors = (md) => {
     const isFree = /^docs\/reference\/api\/|\.ts\.md$/.test(relativePath)
     if (!isFree && differs !== noted > 0) {
       throw new Error(
-        `${relativePath} ${differs ? "needs this under its title" : "has no code to which this applies"}: ${note}`
+        `${relativePath} ${
+          differs ? "needs this under its title" : "has no code to which this applies"
+        }: ${note}`
       )
     }
   })
@@ -75,19 +89,30 @@ const majors = (md) => {
     if (majors === undefined) return fence(tokens, index, ...others)
     const name = `majors-${++groups}`
     const tab = (major) =>
-      `<input type="radio" name="${name}" id="${name}-${major}" value="${major}"${major === 4 ? " checked" : ""}>` +
+      `<input type="radio" name="${name}" id="${name}-${major}" value="${major}"${
+        major === 4 ? " checked" : ""
+      }>` +
       `<label data-title="Effect ${major}" for="${name}-${major}">Effect ${major}</label>`
     const blocks = majors.map((content) =>
       fence([Object.assign(Object.create(tokens[index]), { content })], 0, ...others)
     )
-    return `<div class="vp-code-group vp-adaptive-theme majors"><div class="tabs">${tab(4)}${tab(3)}</div>` +
+    return `<div class="vp-code-group vp-adaptive-theme majors"><div class="tabs">${tab(4)}${
+      tab(3)
+    }</div>` +
       `<div class="blocks">${both("div", blocks)}</div></div>\n`
   }
   md.renderer.rules.code_inline = (tokens, index, options, env, ...others) => {
     const { content } = tokens[index]
     const render = (content) =>
-      code([Object.assign(Object.create(tokens[index]), { content })], 0, options, env, ...others)
-    const isOne = content === in4(content) || !env.relativePath.startsWith("docs/reference/api/")
+      code(
+        [Object.assign(Object.create(tokens[index]), { content })],
+        0,
+        options,
+        env,
+        ...others
+      )
+    const isOne = content === in4(content) ||
+      !env.relativePath.startsWith("docs/reference/api/")
     return isOne ? render(content) : both("span", [in4(content), content].map(render))
   }
 }

@@ -11,18 +11,36 @@ const groups = {
   "Start": ["README.md", "examples/README.md"],
   "Tutorial": "docs/tutorial",
   "Guides": [
-    ...["several-instances", "recipes", "other-oauth-servers", "without-effect", "serverless", "telemetry"],
-    ...["runbook", "migrating", "effect4"]
+    "several-instances",
+    "recipes",
+    "other-oauth-servers",
+    "without-effect",
+    "serverless",
+    "telemetry",
+    "runbook",
+    "migrating",
+    "effect4"
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [
     ...["configuration", "command-line", "errors", "layers", "specification", "glossary"]
       .map((name) => `docs/reference/${name}.md`),
     "docs/reference/api"
   ],
-  "Explanation": ["how-it-works", "security-model", "comparison"].map((name) => `docs/explanation/${name}.md`),
-  "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "benchmarks"]
+  "Explanation": ["how-it-works", "security-model", "comparison"].map((name) =>
+    `docs/explanation/${name}.md`
+  ),
+  "Evidence": [
+    "behaviour",
+    "reported-problems",
+    "standards",
+    "interop",
+    "runtimes",
+    "benchmarks"
+  ]
     .map((name) => `docs/evidence/${name}.md`),
-  "Packages": ["core", "platform-node", "redis", "sql", "cli", "emulator"].map((name) => `packages/${name}`),
+  "Packages": ["core", "platform-node", "redis", "sql", "cli", "emulator"].map((name) =>
+    `packages/${name}`
+  ),
   "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]
 }
 
@@ -43,12 +61,19 @@ const readme = (folder) => posix.join(folder, "README.md")
 /** A navigation entry for a page or a folder, or nothing for a folder without pages. */
 const entries = (path) => {
   if (path.endsWith(".md")) {
-    return [{ text: path === "README.md" ? "Overview" : title(path), link: `/${path.replace(/README\.md$/, "")}` }]
+    return [{
+      text: path === "README.md" ? "Overview" : title(path),
+      link: `/${path.replace(/README\.md$/, "")}`
+    }]
   }
   const inside = readdirSync(posix.join(root, path), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() ? !skipped.test(entry.name) : /(?<!\.template)\.md$/.test(entry.name))
+    .filter((entry) =>
+      entry.isDirectory() ? !skipped.test(entry.name) : /(?<!\.template)\.md$/.test(entry.name)
+    )
     .map(({ name }) => posix.join(path, name))
-  const [own] = inside.includes(readme(path)) ? entries(readme(path)) : [{ text: posix.basename(path) }]
+  const [own] = inside.includes(readme(path))
+    ? entries(readme(path))
+    : [{ text: posix.basename(path) }]
   const items = inside.filter((page) => page !== readme(path)).flatMap(entries)
   if (items.length > 0) return [{ ...own, items, collapsed: true }]
   return own.link === undefined ? [] : [own]

@@ -17,9 +17,14 @@ const fail = ({ message }) => {
 process.on("uncaughtException", fail)
 
 const { values: { base, check } } = parseArgs({
-  options: { base: { type: "string", default: "/" }, check: { type: "boolean", default: false } }
+  options: {
+    base: { type: "string", default: "/" },
+    check: { type: "boolean", default: false }
+  }
 })
-if (!/^\/([\w.~-]+\/)*$/.test(base)) throw new Error(`--base ${base}: use a path that begins and ends with a slash.`)
+if (!/^\/([\w.~-]+\/)*$/.test(base)) {
+  throw new Error(`--base ${base}: use a path that begins and ends with a slash.`)
+}
 
 install()
 // The pages show code for Effect 4, which is generated from what is installed.
@@ -33,12 +38,19 @@ const dist = fileURLToPath(new URL("dist", import.meta.url))
 const problems = deadLinks(dist, base)
 
 const browser = (process.env.PATH ?? "").split(delimiter)
-  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name)))
+  .flatMap((folder) =>
+    ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name))
+  )
   .find(existsSync)
 if (check && browser !== undefined) problems.push(...await inBrowser(browser, dist, base))
-else if (check && process.env.CI === "true") problems.push("Chromium is not installed. On Debian, install chromium.")
-else if (check) process.stdout.write("There is no Chromium: the pages are not checked in a browser.\n")
+else if (check && process.env.CI === "true") {
+  problems.push("Chromium is not installed. On Debian, install chromium.")
+} else if (check) {
+  process.stdout.write("There is no Chromium: the pages are not checked in a browser.\n")
+}
 
 for (const problem of problems) process.stderr.write(`${problem}\n`)
-process.stdout.write(`tools/site/dist is written; ${problems.length} problems. See tools/README.md to serve it.\n`)
+process.stdout.write(
+  `tools/site/dist is written; ${problems.length} problems. See tools/README.md to serve it.\n`
+)
 process.exitCode = problems.length > 0 ? 1 : 0

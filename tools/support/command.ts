@@ -24,7 +24,11 @@ export const cleanEnvironment = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !left.test(name)))
 
 /** Runs a program to its end, without input. */
-export const run = (command: string, args: ReadonlyArray<string>, options: Options = {}): Promise<Finished> =>
+export const run = (
+  command: string,
+  args: ReadonlyArray<string>,
+  options: Options = {}
+): Promise<Finished> =>
   new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: options.cwd ?? root,

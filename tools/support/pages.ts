@@ -11,7 +11,15 @@ export const filesOf = (...patterns: ReadonlyArray<string>): ReadonlyArray<strin
   // The checkout may belong to another user, as in a container.
   execFileSync(
     "git",
-    ["-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", ...patterns],
+    [
+      "-c",
+      "safe.directory=*",
+      "ls-files",
+      "--cached",
+      "--others",
+      "--exclude-standard",
+      ...patterns
+    ],
     { cwd: root, encoding: "utf8" }
   ).trim().split("\n").filter((path) => existsSync(join(root, path)))
 
@@ -19,13 +27,15 @@ export const filesOf = (...patterns: ReadonlyArray<string>): ReadonlyArray<strin
 const pages = filesOf("*.md", ":!docs/reference/api")
 
 /** A source without its block comments, and with the string literals joined that it concatenates. */
-export const sourceOf = (path: string): string => read(path).replace(/\/\*[^]*?\*\//g, "").replace(/" \+\n\s+"/g, "")
+export const sourceOf = (path: string): string =>
+  read(path).replace(/\/\*[^]*?\*\//g, "").replace(/" \+\n\s+"/g, "")
 
 /** The first group of each match in these files, by default the sources of the packages that an application imports. */
 export const inSources = (
   pattern: RegExp,
   files = filesOf("packages/*/src/*.ts", ":!packages/cli", ":!packages/emulator")
-): ReadonlyArray<string> => files.flatMap((path) => [...sourceOf(path).matchAll(pattern)].map(([, name = ""]) => name))
+): ReadonlyArray<string> =>
+  files.flatMap((path) => [...sourceOf(path).matchAll(pattern)].map(([, name = ""]) => name))
 
 export interface Section {
   readonly heading: string
@@ -64,12 +74,17 @@ export const sectionOf = (page: string, heading: string): string => {
 export const rows = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
   const isRule = (line = "") => /^\|[\s|:-]+$/.test(line)
   return text.split("\n")
-    .filter((line, index, lines) => line.startsWith("|") && !isRule(line) && !isRule(lines[index + 1]))
-    .map((line) => line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim().replaceAll("\\|", "|")))
+    .filter((line, index, lines) =>
+      line.startsWith("|") && !isRule(line) && !isRule(lines[index + 1])
+    )
+    .map((line) =>
+      line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim().replaceAll("\\|", "|"))
+    )
 }
 
 /** The texts between backticks. */
-export const codes = (text = ""): ReadonlyArray<string> => [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
+export const codes = (text = ""): ReadonlyArray<string> =>
+  [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 
 export interface CodeBlock {
   readonly file: string
@@ -82,13 +97,20 @@ export interface CodeBlock {
 /** The fenced blocks in a text of a file. */
 export const fenced = (file: string, text: string): ReadonlyArray<CodeBlock> => {
   const blocks: Array<CodeBlock> = []
-  let open: { readonly language: string; readonly line: number; readonly code: Array<string> } | undefined
+  let open:
+    | { readonly language: string; readonly line: number; readonly code: Array<string> }
+    | undefined
   for (const [index, line] of text.split("\n").entries()) {
     const fence = /^\s*```(\S*)\s*$/.exec(line)
     if (fence === null) open?.code.push(line)
     else if (open === undefined) open = { language: fence[1] ?? "", line: index + 2, code: [] }
     else {
-      blocks.push({ file, line: open.line, language: open.language, code: open.code.join("\n") })
+      blocks.push({
+        file,
+        line: open.line,
+        language: open.language,
+        code: open.code.join("\n")
+      })
       open = undefined
     }
   }
@@ -97,10 +119,14 @@ export const fenced = (file: string, text: string): ReadonlyArray<CodeBlock> => 
 }
 
 /** The blocks of the pages. */
-export const blocksInPages = (): ReadonlyArray<CodeBlock> => pages.flatMap((page) => fenced(page, read(page)))
+export const blocksInPages = (): ReadonlyArray<CodeBlock> =>
+  pages.flatMap((page) => fenced(page, read(page)))
 
 /** The blocks in the doc comments of the packages. */
 export const blocksInSources = (): ReadonlyArray<CodeBlock> =>
   filesOf("packages/*/src/*.ts").flatMap((path) =>
-    fenced(path, read(path).replace(/^(?:\s*\* ?(.*)|.*)$/gm, (_, comment = "") => String(comment)))
+    fenced(
+      path,
+      read(path).replace(/^(?:\s*\* ?(.*)|.*)$/gm, (_, comment = "") => String(comment))
+    )
   )

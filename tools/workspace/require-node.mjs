@@ -4,7 +4,9 @@
  */
 import { readFileSync } from "fs"
 
-const { engines } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
+const { engines } = JSON.parse(
+  readFileSync(new URL("../../package.json", import.meta.url), "utf8")
+)
 
 const numbers = (version) => version.replace(/[^\d.]/g, "").split(".").map(Number)
 const [major, minor = 0] = numbers(engines.node)
@@ -12,7 +14,8 @@ const [ownMajor, ownMinor] = numbers(process.versions.node)
 
 if (ownMajor < major || (ownMajor === major && ownMinor < minor)) {
   process.stderr.write(
-    "This needs Node " + major + "." + minor + " or newer, and this is " + process.versions.node +
+    "This needs Node " + major + "." + minor + " or newer, and this is " +
+      process.versions.node +
       ": install a newer Node.\n"
   )
   process.exit(1)

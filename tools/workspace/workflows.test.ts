@@ -11,7 +11,9 @@ interface Workflow {
 
 interface Job {
   readonly permissions?: Readonly<Record<string, string>>
-  readonly steps?: ReadonlyArray<{ readonly uses?: string; readonly with?: Readonly<Record<string, unknown>> }>
+  readonly steps?: ReadonlyArray<
+    { readonly uses?: string; readonly with?: Readonly<Record<string, unknown>> }
+  >
   readonly "timeout-minutes"?: number
   readonly uses?: string
 }
@@ -22,38 +24,51 @@ const jobsOf = (text: string) => Object.values((parse(text) as Workflow).jobs)
 const lint = await createLinter()
 
 describe("workflows", () => {
-  it.each(filesOf(".github/workflows/*.yml"))("%s is valid and has the fewest permissions", (file) => {
-    const text = read(file)
-    const problems = lint(text, "workflow.yml").filter(({ kind }) => kind !== "runner-label")
-    assert.deepStrictEqual(problems.map(({ message }) => message), [])
-    assert.deepStrictEqual((parse(text) as Workflow).permissions, {})
-    for (const { permissions, steps = [], uses, ...job } of jobsOf(text)) {
-      assert.isDefined(permissions)
-      assert.isDefined(uses ?? job["timeout-minutes"])
-      // Only the job that publishes has an identity, and it can write nothing.
-      if (permissions["id-token"] !== undefined) {
-        assert.deepStrictEqual([file, permissions], [
-          ".github/workflows/release.yml",
-          { contents: "read", "id-token": "write" }
-        ])
-      }
-      for (const step of steps) {
-        // Pinned by the hash of a commit.
-        if (step.uses !== undefined) assert.match(step.uses, /^[\w./-]+@[0-9a-f]{40}$/)
-        if (step.uses?.startsWith("actions/checkout@")) assert.strictEqual(step.with?.["persist-credentials"], false)
+  it.each(filesOf(".github/workflows/*.yml"))(
+    "%s is valid and has the fewest permissions",
+    (file) => {
+      const text = read(file)
+      const problems = lint(text, "workflow.yml").filter(({ kind }) => kind !== "runner-label")
+      assert.deepStrictEqual(problems.map(({ message }) => message), [])
+      assert.deepStrictEqual((parse(text) as Workflow).permissions, {})
+      for (const { permissions, steps = [], uses, ...job } of jobsOf(text)) {
+        assert.isDefined(permissions)
+        assert.isDefined(uses ?? job["timeout-minutes"])
+        // Only the job that publishes has an identity, and it can write nothing.
+        if (permissions["id-token"] !== undefined) {
+          assert.deepStrictEqual([file, permissions], [
+            ".github/workflows/release.yml",
+            { contents: "read", "id-token": "write" }
+          ])
+        }
+        for (const step of steps) {
+          // Pinned by the hash of a commit.
+          if (step.uses !== undefined) assert.match(step.uses, /^[\w./-]+@[0-9a-f]{40}$/)
+          if (step.uses?.startsWith("actions/checkout@")) {
+            assert.strictEqual(
+              step.with?.["persist-credentials"],
+              false
+            )
+          }
+        }
       }
     }
-  })
+  )
 
   it("run only scripts that exist, and check.yml those that .ci/run runs", () => {
-    const { scripts } = JSON.parse(read("package.json")) as { readonly scripts: Readonly<Record<string, string>> }
+    const { scripts } = JSON.parse(read("package.json")) as {
+      readonly scripts: Readonly<Record<string, string>>
+    }
     const scriptsIn = (text: string, command: RegExp) =>
       [...new Set([...text.matchAll(command)].map(([, script = ""]) => script))].sort()
     const used = scriptsIn(
       filesOf(".github/workflows/*.yml").map(read).join("\n"),
       /npm run (?:--?\S+ )*([a-z][\w:]*)/g
     )
-    const checked = scriptsIn(read(".github/workflows/check.yml"), /(?:command:|run: npm) ([a-z][\w:]*)/g)
+    const checked = scriptsIn(
+      read(".github/workflows/check.yml"),
+      /(?:command:|run: npm) ([a-z][\w:]*)/g
+    )
       .filter((name) => name !== "run")
     assert.includeMembers(Object.keys(scripts), [...used, ...checked])
     assert.deepStrictEqual(

@@ -13,7 +13,11 @@ const read = (path) => readFileSync(join(root, path), "utf8")
 
 /** Runs a command at the root and shows its output. If it fails, this process exits with its exit code. */
 const run = (command, args) => {
-  const { error, signal, status } = spawnSync(command, args, { cwd: root, stdio: "inherit", shell: windows })
+  const { error, signal, status } = spawnSync(command, args, {
+    cwd: root,
+    stdio: "inherit",
+    shell: windows
+  })
   if (error !== undefined) process.stderr.write(`${command}: ${error.message}\n`)
   if (error !== undefined || signal !== null || status !== 0) process.exit(status || 1)
 }
@@ -34,7 +38,9 @@ export const pnpmArguments = (args) => [
 export const takesOnly = (...known) => {
   const unknown = process.argv.slice(2).filter((argument) => !known.includes(argument))
   if (unknown.length === 0) return
-  const choice = known.length > 0 ? `Available: ${known.join(", ")}` : "This command takes no arguments"
+  const choice = known.length > 0
+    ? `Available: ${known.join(", ")}`
+    : "This command takes no arguments"
   process.stderr.write(`Unknown argument: ${unknown.join(", ")}. ${choice}.\n`)
   process.exit(1)
 }
@@ -43,7 +49,10 @@ export const takesOnly = (...known) => {
 export const parsed = (usage, config) => {
   let code = 0
   try {
-    const parsed = parseArgs({ ...config, options: { ...config.options, help: { type: "boolean" } } })
+    const parsed = parseArgs({
+      ...config,
+      options: { ...config.options, help: { type: "boolean" } }
+    })
     if (!parsed.values.help) return parsed
   } catch ({ message }) {
     process.stderr.write(`${message}\n`)
@@ -54,12 +63,14 @@ export const parsed = (usage, config) => {
 }
 
 /** Runs a tool of the workspace, such as `tsc` or `vitest`. */
-export const tool = (name, args) => run(join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name), args)
+export const tool = (name, args) =>
+  run(join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name), args)
 
 /** The copy that pnpm keeps of the installed lockfile. */
 const isInstalled = (folder) => {
   const installed = join(folder, "node_modules/.pnpm/lock.yaml")
-  return existsSync(join(root, installed)) && read(installed) === read(join(folder, "pnpm-lock.yaml"))
+  return existsSync(join(root, installed)) &&
+    read(installed) === read(join(folder, "pnpm-lock.yaml"))
 }
 
 /** Installs the lockfile of a workspace, unless it is installed already. Prints the output only on failure. */
@@ -69,7 +80,13 @@ export const install = (folder = "") => {
   const { error, status, stderr, stdout } = spawnSync(
     "npm",
     pnpmArguments(["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"]),
-    { cwd: join(root, folder), encoding: "utf8", maxBuffer: 2 ** 26, shell: windows, stdio: ["ignore", "pipe", "pipe"] }
+    {
+      cwd: join(root, folder),
+      encoding: "utf8",
+      maxBuffer: 2 ** 26,
+      shell: windows,
+      stdio: ["ignore", "pipe", "pipe"]
+    }
   )
   if (status === 0) return
   process.stderr.write([stdout, stderr, error?.message].filter(Boolean).join("\n"))
@@ -80,7 +97,9 @@ export const install = (folder = "") => {
 const packagesIn = (folder) =>
   readdirSync(join(root, folder))
     .map((name) => `${folder}/${name}`)
-    .filter((path) => ["package.json", "src"].every((name) => existsSync(join(root, path, name))))
+    .filter((path) =>
+      ["package.json", "src"].every((name) => existsSync(join(root, path, name)))
+    )
 
 /** Removes the output of deleted sources, which the compiler keeps. It must not be imported or published. */
 const removeLeftovers = (folder) => {
@@ -101,7 +120,13 @@ export const build = (...projects) => {
   const removed = folders.some((folder) =>
     existsSync(join(root, folder, ".tsbuild")) && !existsSync(join(root, folder, "dist"))
   )
-  const chosen = projects.length > 0 ? projects : shipped.map((folder) => `${folder}/tsconfig.src.json`)
-  tool("tsc", ["-b", ...chosen, ...(removed && !projects.includes("--force") ? ["--force"] : [])])
+  const chosen = projects.length > 0
+    ? projects
+    : shipped.map((folder) => `${folder}/tsconfig.src.json`)
+  tool("tsc", [
+    "-b",
+    ...chosen,
+    ...(removed && !projects.includes("--force") ? ["--force"] : [])
+  ])
   run(process.execPath, [join(root, "tools/release/bundle.mjs"), ...packagesIn("packages")])
 }

@@ -10,7 +10,9 @@ import {
 import { AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Schema } from "effect"
 
-export class Order extends Schema.Class<Order>("Order")({ id: Schema.Int, item: Schema.String }) {}
+export class Order
+  extends Schema.Class<Order>("Order")({ id: Schema.Int, item: Schema.String })
+{}
 
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
   "Unauthorized",
@@ -29,7 +31,9 @@ export class StoreApi extends HttpApi.make("store")
     HttpApiGroup.make("orders")
       .add(HttpApiEndpoint.get("list", "/orders").addSuccess(Schema.Array(Order)))
       .add(
-        HttpApiEndpoint.post("place", "/orders").setPayload(Schema.Struct({ item: Schema.String })).addSuccess(Order)
+        HttpApiEndpoint.post("place", "/orders").setPayload(
+          Schema.Struct({ item: Schema.String })
+        ).addSuccess(Order)
       )
   )
   .middleware(Bearer)

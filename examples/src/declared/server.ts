@@ -8,7 +8,10 @@ import { Bearer, Order, StoreApi, Unauthorized } from "./api.js"
 
 /** Accepts tokens that the emulator has issued and that have neither expired nor been revoked. */
 const layer = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>) =>
-  HttpRouter.serve(HttpRouter.addHttpApi(StoreApi), { disableListenLog: true, disableLogger: true }).pipe(
+  HttpRouter.serve(HttpRouter.addHttpApi(StoreApi), {
+    disableListenLog: true,
+    disableLogger: true
+  }).pipe(
     Layer.provide(HttpApiBuilder.group(StoreApi, "orders", (handlers) =>
       handlers
         .handle("list", () => Ref.get(orders))

@@ -7,9 +7,16 @@ import { stripped } from "./show.js"
 
 export class DemoError extends Data.TaggedError("DemoError")<{ readonly message: string }> {}
 
-const required = ["STORE_API_AUTH_URL", "STORE_API_URL", "STORE_API_CLIENT_ID", "STORE_API_CLIENT_SECRET"]
+const required = [
+  "STORE_API_AUTH_URL",
+  "STORE_API_URL",
+  "STORE_API_CLIENT_ID",
+  "STORE_API_CLIENT_SECRET"
+]
 
-const names = Effect.sync(() => Object.keys(process.env).filter((name) => name.startsWith("STORE_API_")))
+const names = Effect.sync(() =>
+  Object.keys(process.env).filter((name) => name.startsWith("STORE_API_"))
+)
 
 /**
  * Whether any variable of the service is set. If only some are, that is a mistake, not a reason to use the emulator.
@@ -22,11 +29,16 @@ export const checked = Effect.flatMap(names, (names) => {
   const empty = required.filter((name) => process.env[name] === "")
   const found = names.filter((name) => !empty.includes(name))
   if (missing.length + empty.length === 0) return Effect.void
-  const lacking = [verb(missing, "missing"), verb(empty, "empty")].filter((text) => text !== "").join(", and ")
-  const because = found.length === 0 ? "" : `${verb(found, "set")}, so the real service is used, but `
+  const lacking = [verb(missing, "missing"), verb(empty, "empty")].filter((text) =>
+    text !== ""
+  ).join(", and ")
+  const because = found.length === 0
+    ? ""
+    : `${verb(found, "set")}, so the real service is used, but `
   return Effect.fail(
     new DemoError({
-      message: `${because}${lacking}: set them, or unset all STORE_API_* variables to use the emulator.`
+      message:
+        `${because}${lacking}: set them, or unset all STORE_API_* variables to use the emulator.`
     })
   )
 })
@@ -34,7 +46,8 @@ export const checked = Effect.flatMap(names, (names) => {
 const verb = (names: ReadonlyArray<string>, state: string) =>
   names.length === 0 ? "" : `${list(names)} ${names.length === 1 ? "is" : "are"} ${state}`
 
-const list = (names: ReadonlyArray<string>) => names.join(", ").replace(/, ([^,]*)$/, " and $1")
+const list = (names: ReadonlyArray<string>) =>
+  names.join(", ").replace(/, ([^,]*)$/, " and $1")
 
 type Failure =
   | AccessTokenError.AccessTokenError
@@ -65,7 +78,11 @@ const bySort = Match.type<Failure>().pipe(
         "check STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET."
       : error.describe(variables)),
   Match.tag("TokenRequestError", "TokenResponseError", (error) => error.describe(variables)),
-  Match.tag("RequestError", "ResponseError", () => "The store's API did not respond: check STORE_API_URL."),
+  Match.tag(
+    "RequestError",
+    "ResponseError",
+    () => "The store's API did not respond: check STORE_API_URL."
+  ),
   Match.orElse(({ message }) => message)
 )
 

@@ -2,7 +2,17 @@
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Clock, Config, Console, DateTime, Duration, Effect, Layer, Option, Stream } from "effect"
+import {
+  Clock,
+  Config,
+  Console,
+  DateTime,
+  Duration,
+  Effect,
+  Layer,
+  Option,
+  Stream
+} from "effect"
 import { checked, DemoError, isConfigured, sentence } from "./environment.js"
 import * as show from "./show.js"
 import * as timeline from "./timeline.js"
@@ -15,9 +25,15 @@ const obtain = Effect.gen(function*() {
   const told = (text: Option.Option<string>) =>
     Option.match(text, { onNone: () => "(not given)", onSome: (text) => show.printable(text) })
   yield* show.row("application", told(token.applicationName))
-  yield* show.row("developer", Option.match(token.developerEmail, { onNone: () => "(not given)", onSome: show.masked }))
+  yield* show.row(
+    "developer",
+    Option.match(token.developerEmail, { onNone: () => "(not given)", onSome: show.masked })
+  )
   yield* show.row("client id", told(token.clientId))
-  yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, in ${show.duration(took)}`)
+  yield* show.row(
+    "acquired",
+    `${DateTime.formatIso(token.acquiredAt)}, in ${show.duration(took)}`
+  )
   yield* show.row("expires", DateTime.formatIso(token.expiresAt))
   return token
 })
@@ -27,7 +43,10 @@ const fromCache = Effect.gen(function*() {
   const provider = yield* AccessTokenProvider.AccessTokenProvider
   const [took, token] = yield* Effect.timed(provider.get)
   yield* timeline.acquired(token)
-  yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, from the cache in ${show.duration(took)}`)
+  yield* show.row(
+    "acquired",
+    `${DateTime.formatIso(token.acquiredAt)}, from the cache in ${show.duration(took)}`
+  )
 })
 
 /** Calls a protected resource and shows the status of the response. */
@@ -36,11 +55,15 @@ const call = (path: string) =>
     const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
     const provider = yield* AccessTokenProvider.AccessTokenProvider
     const [took, status] = yield* Effect.timed(
-      Effect.flatMap(client.get(path), (response) => Effect.as(Stream.runDrain(response.stream), response.status))
+      Effect.flatMap(client.get(path), (response) =>
+        Effect.as(Stream.runDrain(response.stream), response.status))
     )
     yield* timeline.called
     yield* Effect.flatMap(provider.current, Effect.transposeMapOption(timeline.acquired))
-    yield* show.row(`GET ${show.printable(path.replace(/[?#].*$/s, ""))}`, `${status}, in ${show.duration(took)}`)
+    yield* show.row(
+      `GET ${show.printable(path.replace(/[?#].*$/s, ""))}`,
+      `${status}, in ${show.duration(took)}`
+    )
     return status
   })
 
@@ -100,7 +123,10 @@ const withEmulator = Effect.gen(function*() {
     "cached token",
     yield* provider.current.pipe(
       Effect.as("is still valid"),
-      Effect.catchTag("TokenExpiredError", (error) => Effect.succeed(`is not used: ${error._tag}, ${error.reason}`))
+      Effect.catchTag(
+        "TokenExpiredError",
+        (error) => Effect.succeed(`is not used: ${error._tag}, ${error.reason}`)
+      )
     )
   )
   yield* call(path)
@@ -116,7 +142,9 @@ const withEmulator = Effect.gen(function*() {
   const after = (yield* emulator.requests).slice(before)
   yield* show.row(
     "on the wire",
-    after.map(({ kind, status }) => `${kind} ${Option.getOrElse(status, () => "…")}`).join(", then ")
+    after.map(({ kind, status }) => `${kind} ${Option.getOrElse(status, () => "…")}`).join(
+      ", then "
+    )
   )
   yield* showTokenRequests
   yield* Effect.sleep("500 millis")
@@ -169,7 +197,10 @@ const refused = (status: number) =>
 /**
  * Runs the demo with the service if any `STORE_API_*` variable is set, else with the emulator. Returns the exit code.
  */
-export const main = Effect.if(isConfigured, { onTrue: () => withService, onFalse: () => withEmulator }).pipe(
+export const main = Effect.if(isConfigured, {
+  onTrue: () => withService,
+  onFalse: () => withEmulator
+}).pipe(
   Effect.as(0),
   Effect.catchAll((error) => Effect.as(Console.error(sentence(error)), 1))
 )

@@ -14,9 +14,11 @@ export const masked = (email: Redacted.Redacted): string => {
   return `${local.slice(0, 1)}***@${domain.slice(0, 1)}***${top}`
 }
 
-export const milliseconds = (millis: number): string => `${millis.toFixed(millis < 10 ? 2 : 0)} ms`
+export const milliseconds = (millis: number): string =>
+  `${millis.toFixed(millis < 10 ? 2 : 0)} ms`
 
-export const duration = (took: Duration.Duration): string => milliseconds(Duration.toMillis(took))
+export const duration = (took: Duration.Duration): string =>
+  milliseconds(Duration.toMillis(took))
 
 export interface Paint {
   readonly bold: (text: string) => string
@@ -25,7 +27,8 @@ export interface Paint {
   readonly red: (text: string) => string
 }
 
-const code = (start: number, end: number) => (text: string) => text && `\u001b[${start}m${text}\u001b[${end}m`
+const code = (start: number, end: number) => (text: string) =>
+  text && `\u001b[${start}m${text}\u001b[${end}m`
 
 const plain = (text: string) => text
 
@@ -43,6 +46,8 @@ export const width: Effect.Effect<number> = Effect.sync(() =>
   process.stdout.isTTY && process.stdout.columns > 0 ? process.stdout.columns : Infinity
 )
 
-export const title = (text: string) => Effect.flatMap(paint, ({ bold }) => Console.log(`\n${bold(text)}`))
+export const title = (text: string) =>
+  Effect.flatMap(paint, ({ bold }) => Console.log(`\n${bold(text)}`))
 
-export const row = (label: string, text: string) => Console.log(`   ${label.padEnd(15)} ${text}`)
+export const row = (label: string, text: string) =>
+  Console.log(`   ${label.padEnd(15)} ${text}`)

@@ -15,7 +15,9 @@ interface Entries {
 }
 
 /** The events so far. */
-export class Journal extends Context.Tag("@store-api/examples/Journal")<Journal, Ref.Ref<Entries>>() {}
+export class Journal
+  extends Context.Tag("@store-api/examples/Journal")<Journal, Ref.Ref<Entries>>()
+{}
 
 export const layerJournal = Layer.effect(Journal, Ref.make<Entries>({ tokens: [], calls: [] }))
 
@@ -27,7 +29,9 @@ const write = (change: (entries: Entries, now: number) => Entries) =>
 
 /** Records a token that is in use, unless it is recorded already. */
 export const acquired = (token: AccessToken.AccessToken) => {
-  const [acquiredAt, expiresAt] = [token.acquiredAt, token.expiresAt].map(DateTime.toEpochMillis) as [number, number]
+  const [acquiredAt, expiresAt] = [token.acquiredAt, token.expiresAt].map(
+    DateTime.toEpochMillis
+  ) as [number, number]
   return write(({ calls, tokens }) => ({
     calls,
     tokens: tokens.some((known) => known.acquiredAt === acquiredAt)
@@ -62,7 +66,8 @@ export const draw = ({ to }: { readonly to: number }) =>
     const columns = Math.min(width - before - behind, most)
     if (columns < fewest) return
     const from = Math.min(...tokens.map(({ acquiredAt }) => acquiredAt))
-    const column = (at: number) => Math.round(((Math.min(at, to) - from) / (to - from)) * columns)
+    const column = (at: number) =>
+      Math.round(((Math.min(at, to) - from) / (to - from)) * columns)
     const paint = yield* show.paint
 
     yield* show.title("Timeline")
@@ -71,42 +76,63 @@ export const draw = ({ to }: { readonly to: number }) =>
       yield* Console.log(line(`token ${index + 1}`, bar(token, column, to, paint)))
     }
     if (calls.length > 0) yield* Console.log(line("calls", marks(calls.map(column), columns)))
-    const meanings = ["━ fresh", "╌ renewal due: the next call starts it", ...(calls.length > 0 ? ["• a call"] : [])]
+    const meanings = [
+      "━ fresh",
+      "╌ renewal due: the next call starts it",
+      ...(calls.length > 0 ? ["• a call"] : [])
+    ]
     yield* Console.log(`\n${legend(meanings, width)}`)
   })
 
-const line = (label: string, text: string) => `${" ".repeat(indent)}${label}`.padEnd(before).concat(text).trimEnd()
+const line = (label: string, text: string) =>
+  `${" ".repeat(indent)}${label}`.padEnd(before).concat(text).trimEnd()
 
 /** The legend below the bars: on one line if it fits, otherwise one line per entry. */
 const legend = (meanings: ReadonlyArray<string>, width: number) => {
   const one = line("", meanings.join("   "))
-  return one.length <= width ? one : meanings.map((meaning) => `${" ".repeat(indent)}${meaning}`).join("\n")
+  return one.length <= width
+    ? one
+    : meanings.map((meaning) => `${" ".repeat(indent)}${meaning}`).join("\n")
 }
 
 const axis = (span: number, columns: number): [label: string, text: string] => {
   const step = steps.find((step) => span / step <= columns / 7.5) ?? span
-  const unit = step < 60_000 ? { name: "seconds", millis: 1000 } : { name: "minutes", millis: 60_000 }
+  const unit = step < 60_000
+    ? { name: "seconds", millis: 1000 }
+    : { name: "minutes", millis: 60_000 }
   const ticks = Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => index * step)
   return [
     unit.name,
     ticks.reduce(
-      (text, tick) => text.padEnd(Math.round((tick / span) * columns)) + String(tick / unit.millis),
+      (text, tick) =>
+        text.padEnd(Math.round((tick / span) * columns)) + String(tick / unit.millis),
       ""
     )
   ]
 }
 
-const bar = (token: TokenEntry, column: (at: number) => number, to: number, paint: show.Paint) => {
+const bar = (
+  token: TokenEntry,
+  column: (at: number) => number,
+  to: number,
+  paint: show.Paint
+) => {
   const { acquiredAt, expiresAt, revokedAt } = token
   // The default of the provider, without its jitter.
   const refreshAhead = Math.min(5 * 60_000, (expiresAt - acquiredAt) * 0.25)
   const end = Math.min(expiresAt, revokedAt, to)
-  const [start, ageing, stop] = [acquiredAt, Math.min(expiresAt - refreshAhead, end), end].map(column) as [
+  const [start, ageing, stop] = [acquiredAt, Math.min(expiresAt - refreshAhead, end), end].map(
+    column
+  ) as [
     number,
     number,
     number
   ]
-  const fate = revokedAt <= to ? paint.red("× revoked") : expiresAt <= to ? paint.yellow("| expires") : "> in use"
+  const fate = revokedAt <= to
+    ? paint.red("× revoked")
+    : expiresAt <= to
+    ? paint.yellow("| expires")
+    : "> in use"
   return " ".repeat(start) + paint.green("━".repeat(Math.max(ageing - start, 1))) +
     paint.yellow("╌".repeat(Math.max(stop - ageing, 0))) + fate
 }

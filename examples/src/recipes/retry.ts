@@ -9,7 +9,8 @@ export const atRetryAt = (times: number) =>
     Schedule.addDelayEffect((error) =>
       Effect.map(Clock.currentTimeMillis, (now) =>
         Option.match(AccessTokenError.retryAt(error), {
-          onNone: () => 1000,
+          onNone: () =>
+            1000,
           onSome: (at) => Math.max(at.epochMillis - now, 0)
         }))
     ),

@@ -40,7 +40,10 @@ export const tokens = Stream.unwrap(Effect.gen(function*() {
     yield* Ref.set(pause, millisToNext(token, yield* Clock.currentTimeMillis))
     return token
   })
-  return Stream.changesWith(Stream.repeatEffect(next), (last, token) => Equal.equals(last.value, token.value))
+  return Stream.changesWith(
+    Stream.repeatEffect(next),
+    (last, token) => Equal.equals(last.value, token.value)
+  )
 }))
 
 /**

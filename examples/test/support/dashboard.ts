@@ -3,10 +3,15 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
 
-const DataSource = Schema.Struct({ type: Schema.Literal("prometheus"), uid: Schema.Literal("${datasource}") })
+const DataSource = Schema.Struct({
+  type: Schema.Literal("prometheus"),
+  uid: Schema.Literal("${datasource}")
+})
 
 const Thresholds = Schema.Struct({
-  steps: Schema.Array(Schema.Struct({ color: Schema.String, value: Schema.NullOr(Schema.Number) }))
+  steps: Schema.Array(
+    Schema.Struct({ color: Schema.String, value: Schema.NullOr(Schema.Number) })
+  )
 })
 
 const Dashboard = Schema.parseJson(Schema.Struct({
@@ -29,12 +34,19 @@ const Dashboard = Schema.parseJson(Schema.Struct({
         thresholds: Schema.optional(Thresholds)
       })
     }),
-    targets: Schema.Array(Schema.Struct({ datasource: DataSource, expr: Schema.String, legendFormat: Schema.String }))
+    targets: Schema.Array(
+      Schema.Struct({
+        datasource: DataSource,
+        expr: Schema.String,
+        legendFormat: Schema.String
+      })
+    )
   }))
 }))
 
 /** A file of examples/prometheus. */
-export const read = (name: string) => readFileSync(join(import.meta.dirname, "..", "..", "prometheus", name), "utf8")
+export const read = (name: string) =>
+  readFileSync(join(import.meta.dirname, "..", "..", "prometheus", name), "utf8")
 
 const { panels, templating } = Schema.decodeUnknownSync(Dashboard)(read("dashboard.json"))
 
@@ -54,7 +66,8 @@ export const asked = (expression: string, store = ".*") =>
   expression.replaceAll(/\$(job|instance)\b/g, ".*").replaceAll("$store", store)
 
 /** The labels that a legend shows. */
-export const shownIn = (legend: string) => [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label)
+export const shownIn = (legend: string) =>
+  [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label)
 
 /** Renders a legend like Grafana, with nothing for a missing label. */
 export const named = (legend: string, labels: Readonly<Record<string, string>>) =>

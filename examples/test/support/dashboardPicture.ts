@@ -17,7 +17,10 @@ const outage = { from: 108 * minute, to: 121 * minute }
 const revocation = 190 * minute
 
 /** The second process starts later. No other test may use this store. */
-const processes = [{ instance: "shop-1:9464", starts: 0 }, { instance: "shop-2:9464", starts: 25 * minute }]
+const processes = [{ instance: "shop-1:9464", starts: 0 }, {
+  instance: "shop-2:9464",
+  starts: 25 * minute
+}]
 const store = "orders"
 
 /** The token endpoint and the API. */
@@ -25,9 +28,13 @@ const service = (now: () => number) => {
   const issued = new Map<string | undefined, number>()
   return HttpClient.make((request) => {
     const respond = (status: number, body: object = {}) =>
-      Effect.delay(Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(body, { status }))), "200 millis")
+      Effect.delay(
+        Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(body, { status }))),
+        "200 millis"
+      )
     if (request.url.endsWith("/orders")) {
-      const isRevoked = now() >= revocation && (issued.get(request.headers["authorization"]) ?? 0) < revocation
+      const isRevoked = now() >= revocation &&
+        (issued.get(request.headers["authorization"]) ?? 0) < revocation
       return respond(isRevoked ? 401 : 200)
     }
     if (now() >= outage.from && now() < outage.to) return respond(503)
@@ -66,12 +73,16 @@ export const record = Effect.gen(function*() {
       for (const client of now() % 20_000 === 0 ? [...clients, ...clients, ...clients] : []) {
         yield* Effect.fork(Effect.exit(client.get("/orders")))
       }
-      for (const { instance, starts } of processes) if (starts === now()) clients.push(yield* start(http, instance))
+      for (const { instance, starts } of processes) {
+        if (starts === now()) clients.push(yield* start(http, instance))
+      }
       // Never at a full minute, because versions of Prometheus differ in whether a range includes its first moment.
       if (now() % 30_000 === 10_000) {
         const { resourceMetrics } = yield* Effect.promise(() => producer.collect())
         const served = serializer.serialize(resourceMetrics).split("\n")
-        const ours = served.filter((line) => line.startsWith("store_api_") && line.includes(`store="${store}"`))
+        const ours = served.filter((line) =>
+          line.startsWith("store_api_") && line.includes(`store="${store}"`)
+        )
         lines.push(...ours.map((line) => `${line} ${(from + now()) / 1000}`))
       }
       yield* virtual.advance("10 seconds")
@@ -93,12 +104,17 @@ export const evaluate = (prometheus: Prometheus) =>
   Effect.forEach(panels, (panel) =>
     Effect.map(
       Effect.forEach(panel.targets, ({ expr, legendFormat }) =>
-        Effect.map(prometheus.queryRange(asked(expr, store), from / 1000, (from + until) / 1000), (series) =>
-          series.map(({ metric, values }): Line => {
-            const numbers = values.filter(([, value]) => value !== "NaN")
-            const points = numbers.map(([time, value]): Point => [time * 1000 - from, Number(value)])
-            return { name: named(legendFormat, metric), points }
-          }))),
+        Effect.map(
+          prometheus.queryRange(asked(expr, store), from / 1000, (from + until) / 1000),
+          (series) =>
+            series.map(({ metric, values }): Line => {
+              const numbers = values.filter(([, value]) => value !== "NaN")
+              const points = numbers.map((
+                [time, value]
+              ): Point => [time * 1000 - from, Number(value)])
+              return { name: named(legendFormat, metric), points }
+            })
+        )),
       (lines) => ({ panel, lines: lines.flat() })
     ))
 
@@ -121,7 +137,10 @@ const ticks = (highest: number, isTime: boolean) => {
     ? [300, 600, 900, 1200, 1800]
     : [1, 2, 2.5, 5, 10].map((factor) => factor * power)
   const step = steps.find((step) => step * 4.2 >= highest) ?? 3600
-  return Array.from({ length: Math.ceil(highest / step - 0.05) + 1 }, (_, index) => index * step)
+  return Array.from(
+    { length: Math.ceil(highest / step - 0.05) + 1 },
+    (_, index) => index * step
+  )
 }
 
 /** A line without the points between two others of the same slope. */
@@ -130,7 +149,8 @@ const path = (points: ReadonlyArray<Point>) => {
   for (const [index, [x, y]] of points.entries()) {
     const [before, after] = [kept.at(-1), points[index + 1]]
     const slope = before && after && (after[1] - before[1]) / (after[0] - before[0])
-    const isBetween = before && slope !== undefined && Math.abs(before[1] + slope * (x - before[0]) - y) < 0.2
+    const isBetween = before && slope !== undefined &&
+      Math.abs(before[1] + slope * (x - before[0]) - y) < 0.2
     if (!isBetween) kept.push([x, y])
   }
   return `M${kept.map(([x, y]) => `${round(x)} ${round(y)}`).join("L")}`
@@ -144,11 +164,22 @@ interface Box {
 }
 
 /** The last value of each line, in the colour of its threshold. */
-const stat = ({ fieldConfig: { defaults: { thresholds, unit } } }: Panel, lines: ReadonlyArray<Line>, box: Box) =>
+const stat = (
+  { fieldConfig: { defaults: { thresholds, unit } } }: Panel,
+  lines: ReadonlyArray<Line>,
+  box: Box
+) =>
   lines.map(({ points }) => {
     const value = points.at(-1)?.[1] ?? NaN
-    const colour = thresholds?.steps.filter((step) => step.value === null || step.value <= value).at(-1)?.color ?? ""
-    return text(box.x + box.width / 2, box.y + box.height - 26, shown(value, unit), `value ${colour}`)
+    const colour = thresholds?.steps.filter((step) =>
+      step.value === null || step.value <= value
+    ).at(-1)?.color ?? ""
+    return text(
+      box.x + box.width / 2,
+      box.y + box.height - 26,
+      shown(value, unit),
+      `value ${colour}`
+    )
   })
 
 const legend = (lines: ReadonlyArray<Line>, box: Box) => {
@@ -170,9 +201,16 @@ const legend = (lines: ReadonlyArray<Line>, box: Box) => {
   }
 }
 
-const chart = ({ fieldConfig: { defaults: { unit } } }: Panel, lines: ReadonlyArray<Line>, box: Box) => {
+const chart = (
+  { fieldConfig: { defaults: { unit } } }: Panel,
+  lines: ReadonlyArray<Line>,
+  box: Box
+) => {
   const below = legend(lines, box)
-  const marks = ticks(Math.max(...lines.flatMap(({ points }) => points.map(([, value]) => value))) || 1, unit === "s")
+  const marks = ticks(
+    Math.max(...lines.flatMap(({ points }) => points.map(([, value]) => value))) || 1,
+    unit === "s"
+  )
   const [left, right] = [box.x + 58, box.x + box.width - 26]
   const [high, low] = [box.y + 44, box.y + box.height - below.height - 26]
   const x = (at: number) => left + at / until * (right - left)
@@ -181,11 +219,16 @@ const chart = ({ fieldConfig: { defaults: { unit } } }: Panel, lines: ReadonlyAr
   return [
     ...marks.map((value) => `<path class="grid" d="M${left} ${round(y(value))}H${right}"/>`),
     ...marks.map((value) => text(left - 8, y(value) + 4, shown(value, unit), "small end")),
-    ...hours.map((at) => text(x(at), low + 18, new Date(from + at).toISOString().slice(11, 16), "small middle")),
+    ...hours.map((at) =>
+      text(x(at), low + 18, new Date(from + at).toISOString().slice(11, 16), "small middle")
+    ),
     ...lines.flatMap(({ points }, index) => {
       const line = path(points.map(([at, value]) => [x(at), y(value)]))
       const area = `${line}V${low}H${round(x(points[0]?.[0] ?? 0))}`
-      return [`<path class="area c${index}" d="${area}"/>`, `<path class="c${index}" d="${line}"/>`]
+      return [
+        `<path class="area c${index}" d="${area}"/>`,
+        `<path class="c${index}" d="${line}"/>`
+      ]
     }),
     ...below.drawn
   ]

@@ -16,7 +16,9 @@ const source = new URL(`${root.href}/examples/src/`)
 /** Bundles the examples, and returns the folder of the bundles. */
 export const bundled: Effect.Effect<string, never, Scope.Scope> = Effect.map(
   bundles(
-    readdirSync(source).filter((file) => file.endsWith(".ts")).map((file) => new URL(file, source)),
+    readdirSync(source).filter((file) => file.endsWith(".ts")).map((file) =>
+      new URL(file, source)
+    ),
     fileURLToPath(`${root.href}/packages`)
   ),
   ([path = ""]) => dirname(path)
@@ -39,7 +41,8 @@ export interface Program {
 const cleanEnvironment = () =>
   Object.fromEntries(
     Object.entries(process.env).filter(([name]) =>
-      !/^(STORE_API_|(https?|no|all)_proxy$|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST|NODE_ENV$)/i.test(name)
+      !/^(STORE_API_|(https?|no|all)_proxy$|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST|NODE_ENV$)/i
+        .test(name)
     )
   )
 
@@ -58,7 +61,8 @@ export const start = (
         })
         return { child, written: reading(child), closed: closing(child) }
       }),
-      ({ child, closed }) => Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => closed))
+      ({ child, closed }) =>
+        Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => closed))
     ),
     ({ child, closed, written }) => {
       const output = Effect.sync(written.text)
@@ -75,7 +79,9 @@ export const start = (
             }
             if (look()) return
             written.listeners.add(look)
-            void closed.then(() => look() || resume(Effect.fail(`${name} ended:\n${written.text()}`)))
+            void closed.then(() =>
+              look() || resume(Effect.fail(`${name} ended:\n${written.text()}`))
+            )
             return Effect.sync(() => written.listeners.delete(look))
           }).pipe(
             Effect.timeoutFail({
@@ -84,7 +90,10 @@ export const start = (
             })
           ),
         signal: (name) => Effect.sync(() => child.kill(name)),
-        ended: Effect.map(Effect.promise(() => closed), (status) => ({ status, output: written.text() }))
+        ended: Effect.map(
+          Effect.promise(() => closed),
+          (status) => ({ status, output: written.text() })
+        )
       }
     }
   )
@@ -111,7 +120,10 @@ export const run = (...line: Parameters<typeof start>) =>
   Effect.scoped(Effect.flatMap(start(...line), ({ ended }) => ended))
 
 /** The variables that the emulator's command prints. */
-export const variablesOf = (emulator: Emulator.Service, prefix = "STORE_API"): Readonly<Record<string, string>> => ({
+export const variablesOf = (
+  emulator: Emulator.Service,
+  prefix = "STORE_API"
+): Readonly<Record<string, string>> => ({
   [`${prefix}_AUTH_URL`]: emulator.url,
   [`${prefix}_URL`]: emulator.url,
   [`${prefix}_CLIENT_ID`]: Emulator.demoClient.clientId,
@@ -123,8 +135,13 @@ export const tokenRequests = (emulator: Emulator.Service) =>
 
 /** Asserts that none of these texts contains the secret or a token. */
 export const secretsIn = (emulator: Emulator.Service, ...texts: ReadonlyArray<string>) =>
-  Effect.map(emulator.tokens, (tokens) =>
-    [...tokens.map(({ value }) => value), Emulator.demoClient.clientSecret]
-      .map(Redacted.value)
-      .flatMap((value) => [value, encodeURIComponent(value), Buffer.from(value).toString("base64")])
-      .filter((value) => texts.some((text) => text.includes(value))))
+  Effect.map(
+    emulator.tokens,
+    (tokens) =>
+      [...tokens.map(({ value }) => value), Emulator.demoClient.clientSecret]
+        .map(Redacted.value)
+        .flatMap((
+          value
+        ) => [value, encodeURIComponent(value), Buffer.from(value).toString("base64")])
+        .filter((value) => texts.some((text) => text.includes(value)))
+  )

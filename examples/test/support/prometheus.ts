@@ -9,9 +9,25 @@ import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
-import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenProvider,
+  SharedTokenSource,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
 import { freePort } from "@store-api/testing/loopback"
-import { Context, DateTime, Effect, Layer, Logger, Redacted, Schedule, Schema, type Scope } from "effect"
+import {
+  Context,
+  DateTime,
+  Effect,
+  Layer,
+  Logger,
+  Redacted,
+  Schedule,
+  Schema,
+  type Scope
+} from "effect"
 
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>
@@ -27,7 +43,11 @@ export interface Prometheus {
   /** Evaluates an expression now. An expression that Prometheus rejects is a defect. */
   readonly query: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
   /** Evaluates an expression for each minute of a period, in seconds since the epoch. */
-  readonly queryRange: (expression: string, from: number, to: number) => Effect.Effect<ReadonlyArray<Series>>
+  readonly queryRange: (
+    expression: string,
+    from: number,
+    to: number
+  ) => Effect.Effect<ReadonlyArray<Series>>
   /** Evaluates an expression until it has a result. */
   readonly queryUntil: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
   /** The alerts that Prometheus evaluates. */
@@ -51,7 +71,9 @@ const RangeAnswer = answerOf(Schema.Struct({ metric, values: Schema.Array(Value)
 const Rules = Schema.parseJson(Schema.Struct({
   data: Schema.Struct({
     groups: Schema.Array(Schema.Struct({
-      rules: Schema.Array(Schema.Struct({ name: Schema.String, health: Schema.String, state: Schema.String }))
+      rules: Schema.Array(
+        Schema.Struct({ name: Schema.String, health: Schema.String, state: Schema.String })
+      )
     }))
   })
 }))
@@ -60,7 +82,9 @@ const Rules = Schema.parseJson(Schema.Struct({
  * Starts Prometheus in a folder with these files, one of them `prometheus.yml`. It stops with the scope. With a file
  * `past.om`, it has the samples of this file.
  */
-export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Prometheus, never, Scope.Scope> =>
+export const start = (
+  files: Readonly<Record<string, string>>
+): Effect.Effect<Prometheus, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = yield* freePort
     const folder = yield* Effect.acquireRelease(
@@ -81,15 +105,23 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
           "--storage.tsdb.retention.time=100y",
           `--web.listen-address=127.0.0.1:${port}`
         ]
-        const child = spawn("prometheus", [...options, "--log.level=error"], { cwd: folder, stdio: "inherit" })
-        return { child, closed: new Promise((resolve) => child.on("close", resolve).on("error", resolve)) }
+        const child = spawn("prometheus", [...options, "--log.level=error"], {
+          cwd: folder,
+          stdio: "inherit"
+        })
+        return {
+          child,
+          closed: new Promise((resolve) => child.on("close", resolve).on("error", resolve))
+        }
       }),
-      ({ child, closed }) => Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => closed))
+      ({ child, closed }) =>
+        Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => closed))
     )
     const url = `http://127.0.0.1:${port}`
     yield* Effect.raceFirst(
       eventually(fetched(`${url}/-/ready`), ({ status }) => status === 200),
-      Effect.flatMap(Effect.promise(() => closed), (end) => Effect.dieMessage(`prometheus has ended: ${String(end)}`))
+      Effect.flatMap(Effect.promise(() => closed), (end) =>
+        Effect.dieMessage(`prometheus has ended: ${String(end)}`))
     )
     const answered = <A, I>(
       answer: ReturnType<typeof answerOf<A, I>>,
@@ -99,7 +131,8 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
       Effect.map(
         Effect.flatMap(
           fetched(`${url}/api/v1/${path}?${new URLSearchParams(parameters)}`),
-          ({ text }) => Schema.decodeUnknown(answer)(text)
+          ({ text }) =>
+            Schema.decodeUnknown(answer)(text)
         ),
         ({ data }) => data.result
       ).pipe(Effect.orDie)
@@ -107,17 +140,27 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
     return {
       query,
       queryRange: (query, from, to) =>
-        answered(RangeAnswer, "query_range", { query, start: String(from), end: String(to), step: "60" }),
-      queryUntil: (expression) => eventually(query(expression), (samples) => samples.length > 0),
-      alerts: Effect.flatMap(fetched(`${url}/api/v1/rules`), ({ text }) => Schema.decodeUnknown(Rules)(text)).pipe(
-        Effect.map(({ data }) => data.groups.flatMap(({ rules }) => rules)),
-        Effect.orDie
-      )
+        answered(RangeAnswer, "query_range", {
+          query,
+          start: String(from),
+          end: String(to),
+          step: "60"
+        }),
+      queryUntil: (expression) =>
+        eventually(query(expression), (samples) => samples.length > 0),
+      alerts: Effect.flatMap(fetched(`${url}/api/v1/rules`), ({ text }) =>
+        Schema.decodeUnknown(Rules)(text)).pipe(
+          Effect.map(({ data }) =>
+            data.groups.flatMap(({ rules }) => rules)
+          ),
+          Effect.orDie
+        )
     }
   })
 
 const isMissing = (command: string) => {
-  const missing = spawnSync(command, ["--version"]).status !== 0 && process.env["CI"] !== "true"
+  const missing = spawnSync(command, ["--version"]).status !== 0 &&
+    process.env["CI"] !== "true"
   if (missing) console.warn(`There is no command ${command}: tests that need it are skipped.`)
   return missing
 }
@@ -162,8 +205,13 @@ export const fetched = (url: string) =>
   })
 
 /** Repeats the check until it holds, or the test times out. */
-export const eventually = <A, E>(effect: Effect.Effect<A, E>, holds: (value: A) => boolean): Effect.Effect<A> =>
-  Effect.retry(Effect.filterOrFail(effect, holds), Schedule.spaced("50 millis")).pipe(Effect.orDie)
+export const eventually = <A, E>(
+  effect: Effect.Effect<A, E>,
+  holds: (value: A) => boolean
+): Effect.Effect<A> =>
+  Effect.retry(Effect.filterOrFail(effect, holds), Schedule.spaced("50 millis")).pipe(
+    Effect.orDie
+  )
 
 /** The names of the series and of their labels. */
 export const labelsOf = (text: string): ReadonlyMap<string, ReadonlySet<string>> => {
@@ -210,7 +258,10 @@ const provider = (name: string, store: TokenStore.Service) =>
       Layer.provide(
         SharedTokenSource.layer({ storeTimeout: "30 seconds" })
       ),
-      Layer.provide([TokenSource.layer(() => newToken, purpose), Layer.succeed(TokenStore.TokenStore, store)])
+      Layer.provide([
+        TokenSource.layer(() => newToken, purpose),
+        Layer.succeed(TokenStore.TokenStore, store)
+      ])
     )
     const context = yield* Effect.tagMetrics(Layer.build(layer), "store", name)
     return Context.get(context, AccessTokenProvider.AccessTokenProvider)
@@ -238,6 +289,9 @@ export const twoStores: Effect.Effect<TwoStores, never, Scope.Scope> = Effect.ge
     }))
   return {
     port,
-    use: Effect.all(uses, { discard: true }).pipe(Effect.orDie, Effect.provide(Logger.remove(Logger.defaultLogger)))
+    use: Effect.all(uses, { discard: true }).pipe(
+      Effect.orDie,
+      Effect.provide(Logger.remove(Logger.defaultLogger))
+    )
   }
 })

@@ -7,7 +7,9 @@ import type * as flags from "./flags.js"
 export type Run = Effect.Effect<void, Fault, FileSystem.FileSystem>
 
 /** The values of the flags, by name. */
-export type Given = Readonly<Record<string, boolean | string | ReadonlyArray<string> | undefined>>
+export type Given = Readonly<
+  Record<string, boolean | string | ReadonlyArray<string> | undefined>
+>
 
 export interface Command {
   /** What it does. */
@@ -29,7 +31,11 @@ export type Commands = Readonly<Record<string, Command>>
 export const command = <F extends flags.Flags>(
   table: F,
   { run, ...about }: Omit<Command, "flags" | "run"> & {
-    readonly run: (given: flags.Values<F>, argument: string, args: ReadonlyArray<string>) => Run
+    readonly run: (
+      given: flags.Values<F>,
+      argument: string,
+      args: ReadonlyArray<string>
+    ) => Run
   }
 ): Command => ({
   ...about,

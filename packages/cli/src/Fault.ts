@@ -61,7 +61,9 @@ export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault 
 }
 
 export const listed = (words: ReadonlyArray<string>): string =>
-  words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
+  words.length < 2
+    ? words.join()
+    : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
 
 /** Returns the system's code of an error or of its cause. The rest of its message may contain the request. */
 export const systemCode = (cause: unknown, depth = 0): string | undefined => {

@@ -3,7 +3,10 @@ import { createRequire } from "node:module"
 import { homedir } from "node:os"
 import * as Context from "effect/Context"
 
-export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number }
+export type Output = NodeJS.WritableStream & {
+  readonly isTTY?: boolean
+  readonly columns?: number
+}
 
 export interface Service {
   /** Node opens a stream at the first access, so each is accessed only where it is used. */

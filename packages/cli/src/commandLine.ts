@@ -35,7 +35,8 @@ export const main = (
 const run = (commands: Commands, args: ReadonlyArray<string>, lineOf: LineOf): Run => {
   // Arguments after -- belong to another program.
   if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
-    const why = "A secret cannot be a flag, because other users of this machine can read flags."
+    const why =
+      "A secret cannot be a flag, because other users of this machine can read flags."
     return usage(`${why} Use STORE_API_CLIENT_SECRET or --secret-file.`)
   }
   // Hidden, because only the completion scripts run it.
@@ -78,15 +79,18 @@ const parse = (
       selected = run(values, parser.args)
     })
   }
-  return Either.match(Either.try(() => root.parse(withHelp(commands, args), { from: "user" })), {
-    onLeft: (error) => {
-      if (!(error instanceof CommanderError)) return Effect.die(error)
-      const text = printed.join("")
-      const isHelp = error.exitCode === 0 || error.code === "commander.help"
-      return isHelp ? output.write("stdout", text) : usage(sentenceOf(text))
-    },
-    onRight: () => selected
-  })
+  return Either.match(
+    Either.try(() => root.parse(withHelp(commands, args), { from: "user" })),
+    {
+      onLeft: (error) => {
+        if (!(error instanceof CommanderError)) return Effect.die(error)
+        const text = printed.join("")
+        const isHelp = error.exitCode === 0 || error.code === "commander.help"
+        return isHelp ? output.write("stdout", text) : usage(sentenceOf(text))
+      },
+      onRight: () => selected
+    }
+  )
 }
 
 /** The program without its commands. */
@@ -124,7 +128,9 @@ const addCommand = (
 ): Parser => {
   const words = name.split(" ")
   const last = words.at(-1) ?? name
-  const group = words.length === 1 ? root : root.commands.find((one) => one.name() === words[0])
+  const group = words.length === 1
+    ? root
+    : root.commands.find((one) => one.name() === words[0])
   const parser = (group ?? root).command(last)
     .helpCommand(hasMembers)
     .allowExcessArguments(hasMembers)

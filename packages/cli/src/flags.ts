@@ -29,7 +29,10 @@ export type Values<F extends Flags> = {
 type Value<F> = F extends { readonly choices: ReadonlyArray<infer Choice> } ? Choice : string
 
 /** Reads the value of a flag that is a time. */
-export const timeOf = (flag: string, text: string): Effect.Effect<Duration.Duration, Fault> => {
+export const timeOf = (
+  flag: string,
+  text: string
+): Effect.Effect<Duration.Duration, Fault> => {
   const [, count, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? []
   const millis = Number(count) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit] ?? NaN)
   return millis > 0
@@ -42,7 +45,10 @@ export const common = {
   "auth-url": { value: "URL", text: "Base URL of the token service (STORE_API_AUTH_URL)" },
   "api-url": { value: "URL", text: "Base URL of the API (STORE_API_URL)" },
   "client-id": { value: "ID", text: "Id of the client (STORE_API_CLIENT_ID)" },
-  "secret-file": { value: "PATH", text: "File instead of STORE_API_CLIENT_SECRET; - is stdin" },
+  "secret-file": {
+    value: "PATH",
+    text: "File instead of STORE_API_CLIENT_SECRET; - is stdin"
+  },
   // Not `--env-file`, because Node itself reads that flag, wherever it stands.
   "dotenv": { value: "PATH", text: "File of variables. Default: .env" },
   "profile": { value: "NAME", text: "Use a saved profile (STORE_API_PROFILE)" },

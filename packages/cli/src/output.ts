@@ -99,9 +99,10 @@ export const whileWaiting = <A, E, R>(
 export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Host, (host) => {
     const logger = Logger.make<unknown, void>(({ annotations, logLevel, message }) => {
-      const details = [...annotations].map(([name, value]) => `${name}: ${String(value)}`).join(
-        ", "
-      )
+      const details = [...annotations].map(([name, value]) => `${name}: ${String(value)}`)
+        .join(
+          ", "
+        )
       const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
       const level = painted(host, "stderr", "yellow", logLevel.label.toLowerCase())
       host.process.stderr.write(

@@ -30,12 +30,18 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ],
   ["token -x", "Unknown option '-x'. See store-api token --help."],
   ["token --constructor", "Unknown option '--constructor'. See store-api token --help."],
-  ["call /orders -X DELETE --dry-run", "Unknown option '--dry-run'. See store-api call --help."],
+  [
+    "call /orders -X DELETE --dry-run",
+    "Unknown option '--dry-run'. See store-api call --help."
+  ],
   [
     "call --includ /orders",
     "Unknown option '--includ'. Did you mean --include? See store-api call --help."
   ],
-  ["token --client-id", "Option '--client-id <ID>' argument missing. See store-api token --help."],
+  [
+    "token --client-id",
+    "Option '--client-id <ID>' argument missing. See store-api token --help."
+  ],
   [
     "token --client-id --no-cache",
     "--client-id needs a value: --client-id ID. See store-api token --help."
@@ -48,7 +54,10 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
     "--client-id one token --client-id two",
     "--client-id is given twice. See store-api token --help."
   ],
-  ["call -d --include /orders", "--data needs a value: --data DATA. See store-api call --help."],
+  [
+    "call -d --include /orders",
+    "--data needs a value: --data DATA. See store-api call --help."
+  ],
   [
     "token --format xml",
     "--format must be one of token, header, json. See store-api token --help."
@@ -103,25 +112,28 @@ describe("a line that cannot be used", () => {
   test.live("common flags may stand before the command, with a space or with =", function*() {
     const { emulator, user } = yield* started
     const nowhere = withEnv(user, { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
-    for (const line of [`--auth-url ${emulator.url} token`, `token --auth-url=${emulator.url}`]) {
+    for (
+      const line of [`--auth-url ${emulator.url} token`, `token --auth-url=${emulator.url}`]
+    ) {
       yield* prints(nowhere, line)
     }
   })
 })
 
 const commands = [
-  ...[
-    "token",
-    "call",
-    "check",
-    "run",
-    "status",
-    "logout",
-    "profile",
-    "profile add",
-    "profile show"
-  ],
-  ...["profile list", "profile remove", "emulator", "completion"]
+  "token",
+  "call",
+  "check",
+  "run",
+  "status",
+  "logout",
+  "profile",
+  "profile add",
+  "profile show",
+  "profile list",
+  "profile remove",
+  "emulator",
+  "completion"
 ]
 
 const widest = (lines: ReadonlyArray<string>) => Math.max(...lines.map((line) => line.length))
@@ -130,7 +142,9 @@ describe("help", () => {
   test.live("lists the commands and the exit codes, in 80 columns", function*() {
     const user = yield* newUser({})
     const whole = yield* prints(user, "--help")
-    for (const args of [[], ["help"], ["-h"]]) assert.strictEqual(yield* prints(user, args), whole)
+    for (const args of [[], ["help"], ["-h"]]) {
+      assert.strictEqual(yield* prints(user, args), whole)
+    }
     for (const command of commands) {
       if (!command.includes(" ")) assert.match(whole, new RegExp(`^ {2}${command} `, "m"))
     }
@@ -203,19 +217,40 @@ describe("completion", () => {
     const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
     yield* run(
       user,
-      "profile add books --auth-url https://auth.example --client-id me --no-verify".split(" ")
+      [
+        "profile",
+        "add",
+        "books",
+        "--auth-url",
+        "https://auth.example",
+        "--client-id",
+        "me",
+        "--no-verify"
+      ]
     )
     const rows = (...words: ReadonlyArray<string>) =>
-      Effect.map(prints(user, ["__complete", ...words]), (text) => text.split("\n").slice(0, -1))
+      Effect.map(
+        prints(user, ["__complete", ...words]),
+        (text) => text.split("\n").slice(0, -1)
+      )
     const completed = (...words: ReadonlyArray<string>) =>
       Effect.map(rows(...words), (rows) => rows.map((row) => row.replace(/\t.+/, "")))
     assert.include(yield* rows(""), "token\tPrint an access token for another program")
-    assert.include(yield* rows("call", "-"), "--fail\tExit with code 7 for a status of 300 or more")
+    assert.include(
+      yield* rows("call", "-"),
+      "--fail\tExit with code 7 for a status of 300 or more"
+    )
     assert.match((yield* rows("emulator", "--scenario", ""))[0] ?? "", /^[\w/-]+\t.+/)
     for (const [words, offers] of offered) {
       deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
     }
-    assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])
+    assert.includeMembers(yield* completed(""), [
+      "token",
+      "call",
+      "profile",
+      "completion",
+      "help"
+    ])
     assert.include(yield* completed("--profile", "books", ""), "token")
     assert.include(yield* completed("help", "to"), "token")
     const ofCall = yield* completed("call", "/orders", "-")
@@ -235,7 +270,11 @@ test.live("40 columns suffice for the steps of check, and 60 for status, which a
     const who = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
     const lines = yield* narrow(who, "check", 40)
     const { stdout } = yield* run(who, ["check"])
-    assert.isAtMost(widest(lines.filter((line) => !/^ +http/.test(line))), 40, lines.join("\n"))
+    assert.isAtMost(
+      widest(lines.filter((line) => !/^ +http/.test(line))),
+      40,
+      lines.join("\n")
+    )
     const steps = lines.filter((line) => !/^ {5}\S/.test(line))
     for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
     assert.isBelow(steps.length, lines.length)

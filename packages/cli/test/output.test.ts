@@ -52,7 +52,11 @@ const step = (word: "ok  " | "FAIL", name: string, said: string): RegExp =>
   new RegExp(`^${word} ${name.padEnd(17)} *\\d+ ms {3}${said}$`)
 
 const reached = [
-  step("ok  ", "configuration", "all from the environment; POST http://.*/v1/oauth/accesstoken"),
+  step(
+    "ok  ",
+    "configuration",
+    "all from the environment; POST http://.*/v1/oauth/accesstoken"
+  ),
   step("ok  ", "name lookup", "127\\.0\\.0\\.1"),
   step("ok  ", "connection", "127\\.0\\.0\\.1 port \\d+")
 ]
@@ -114,7 +118,10 @@ const cases: ReadonlyArray<Case> = [
     after: "token",
     line: "status",
     code: 0,
-    lines: [empty, /^token {4}valid for (59 min \d+ s|1 h 0 min), until \d{4}-\d\d-\d\dT[\d:.]+Z$/],
+    lines: [
+      empty,
+      /^token {4}valid for (59 min \d+ s|1 h 0 min), until \d{4}-\d\d-\d\dT[\d:.]+Z$/
+    ],
     requests: 1
   }
 ]
@@ -128,34 +135,41 @@ const matches = (text: string, expected: ReadonlyArray<RegExp>) => {
 
 /** The colours of a screen, by name if they have one. */
 const coloursOf = (screen: string) =>
-  [...new Set(screen.match(/\u001b\[[1-9][\d;]*m/g))].map((code) => colours[code] ?? code).sort()
+  [...new Set(screen.match(/\u001b\[[1-9][\d;]*m/g))].map((code) => colours[code] ?? code)
+    .sort()
 
 describe("store-api", () => {
-  test.live.each(cases)("$name: a terminal shows the lines of a pipe, in colours", function*(one) {
-    const args = one.line.split(" ")
-    const prepared = Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      if (one.after !== undefined) yield* run(user, [one.after], { shows: true })
-      const wrong = withEnv(user, {
-        STORE_API_CLIENT_SECRET: "another-invented-secret-which-is-wrong"
+  test.live.each(cases)(
+    "$name: a terminal shows the lines of a pipe, in colours",
+    function*(one) {
+      const args = one.line.split(" ")
+      const prepared = Effect.gen(function*() {
+        const { emulator, user } = yield* started
+        if (one.after !== undefined) yield* run(user, [one.after], { shows: true })
+        const wrong = withEnv(user, {
+          STORE_API_CLIENT_SECRET: "another-invented-secret-which-is-wrong"
+        })
+        return {
+          requests: tokenRequests(emulator),
+          user: one.wrongSecret === true ? wrong : user
+        }
       })
-      return { requests: tokenRequests(emulator), user: one.wrongSecret === true ? wrong : user }
-    })
-    const inPipe = yield* prepared
-    const { code, stderr, stdout } = yield* run(inPipe.user, args)
-    assert.isFalse(hasColours(stdout + stderr))
-    matches(stdout, one.lines)
-    matches(stderr, one.note ?? [])
-    const onScreen = yield* prepared
-    const shown = yield* onTerminal(onScreen.user, args, { columns })
-    matches(linesOf(shown.screen).join("\n"), [...one.lines, ...one.note ?? []])
-    deepStrictEqual(coloursOf(shown.screen), one.colours ?? [])
-    deepStrictEqual([code, shown.code], [one.code, one.code])
-    deepStrictEqual([yield* inPipe.requests, yield* onScreen.requests], [
-      one.requests,
-      one.requests
-    ])
-  })
+      const inPipe = yield* prepared
+      const { code, stderr, stdout } = yield* run(inPipe.user, args)
+      assert.isFalse(hasColours(stdout + stderr))
+      matches(stdout, one.lines)
+      matches(stderr, one.note ?? [])
+      const onScreen = yield* prepared
+      const shown = yield* onTerminal(onScreen.user, args, { columns })
+      matches(linesOf(shown.screen).join("\n"), [...one.lines, ...one.note ?? []])
+      deepStrictEqual(coloursOf(shown.screen), one.colours ?? [])
+      deepStrictEqual([code, shown.code], [one.code, one.code])
+      deepStrictEqual([yield* inPipe.requests, yield* onScreen.requests], [
+        one.requests,
+        one.requests
+      ])
+    }
+  )
 
   test.live("token warns on a terminal, in yellow", function*() {
     const { emulator, user } = yield* started

@@ -25,7 +25,14 @@ import {
   withEnv,
   without
 } from "./support/cli.js"
-import { alias, build, hasTerminals, runProcess, runWith, startProcess } from "./support/process.js"
+import {
+  alias,
+  build,
+  hasTerminals,
+  runProcess,
+  runWith,
+  startProcess
+} from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
 beforeAll(build, 120_000)
@@ -35,7 +42,10 @@ const shows = { shows: true }
 /** Starts `store-api-emulator`; `variables` are those that it prints. */
 const emulatorWith = (args: ReadonlyArray<string>, env = {}) =>
   Effect.gen(function*() {
-    const running = yield* startProcess(yield* newUser(env), args, { ...shows, program: alias })
+    const running = yield* startProcess(yield* newUser(env), args, {
+      ...shows,
+      program: alias
+    })
     assert.isTrue(yield* running.shows(/\n\n.*\n\n/s))
     return { running, variables: variablesIn(running.stdout()) }
   })
@@ -101,7 +111,10 @@ describe("pipes", () => {
   test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
     const { user } = yield* started
     const { beyond, url } = yield* endless
-    const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), ["call", "/"])
+    const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), [
+      "call",
+      "/"
+    ])
     yield* beyond(tooMuch)
     child.stdout.destroy()
     const { code, stderr } = yield* end
@@ -112,7 +125,11 @@ describe("pipes", () => {
     const { user } = yield* started
     const line = ["token", "--secret-file", "-"]
     deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
-    const [code, stderr] = yield* runWith(user, line, [openSync(user.cwd, "r"), "pipe", "pipe"])
+    const [code, stderr] = yield* runWith(user, line, [
+      openSync(user.cwd, "r"),
+      "pipe",
+      "pipe"
+    ])
     assert.strictEqual(code, 3)
     assert.match(
       stderr,
@@ -124,24 +141,27 @@ describe("pipes", () => {
 describe("signals", () => {
   test.live.each(
     [["SIGINT", 130], ["SIGTERM", 143]] as const
-  )("%s ends a call with code %i, and a check while a server is silent", function*([signal, code]) {
-    const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
-    const call = yield* startProcess(user, ["call", "/orders"])
-    while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) {
-      yield* Effect.sleep("20 millis")
+  )(
+    "%s ends a call with code %i, and a check while a server is silent",
+    function*([signal, code]) {
+      const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
+      const call = yield* startProcess(user, ["call", "/orders"])
+      while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) {
+        yield* Effect.sleep("20 millis")
+      }
+      call.child.kill(signal)
+      deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
+      const { port } = yield* listen(Net.createServer())
+      const silent = withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` })
+      const check = yield* startProcess(silent, ["check"])
+      assert.isTrue(yield* check.shows(/connection/))
+      check.child.kill(signal)
+      const outcome = yield* check.end
+      deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
+      // It ended because of the signal, not of the time limit.
+      assert.notInclude(outcome.stdout, "FAIL")
     }
-    call.child.kill(signal)
-    deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
-    const { port } = yield* listen(Net.createServer())
-    const silent = withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` })
-    const check = yield* startProcess(silent, ["check"])
-    assert.isTrue(yield* check.shows(/connection/))
-    check.child.kill(signal)
-    const outcome = yield* check.end
-    deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
-    // It ended because of the signal, not of the time limit.
-    assert.notInclude(outcome.stdout, "FAIL")
-  })
+  )
 
   test.live.each(
     [["SIGINT", 130], ["SIGTERM", 143]] as const
@@ -208,7 +228,9 @@ describe("store-api run", () => {
   )
 
   test.live("ends with code 127 if the program cannot be started", function*() {
-    for (const [program, why] of [["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const) {
+    for (
+      const [program, why] of [["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const
+    ) {
       const outcome = yield* runProcess((yield* started).user, ["run", "--", program])
       deepStrictEqual(outcome, {
         code: 127,
@@ -228,7 +250,11 @@ describe("store-api run", () => {
       const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
       assert.isTrue(yield* running.shows(/ready/))
       running.child.kill(signal)
-      deepStrictEqual(yield* running.end, { code: 7, stdout: `ready\n${signal}\n`, stderr: "" })
+      deepStrictEqual(yield* running.end, {
+        code: 7,
+        stdout: `ready\n${signal}\n`,
+        stderr: ""
+      })
     }
   )
 })
@@ -262,9 +288,16 @@ describe("NODE_EXTRA_CA_CERTS", () => {
     const trusting = withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
     const { code, failed, steps } = yield* check(trusting, [], runProcess)
     deepStrictEqual([code, failed], [0, []])
-    assert.includeMembers(steps.map(({ name }) => name), ["proxy tunnel", "TLS", "token request"])
+    assert.includeMembers(steps.map(({ name }) => name), [
+      "proxy tunnel",
+      "TLS",
+      "token request"
+    ])
     writeFileSync(caFile, ofStore.cert)
-    const careless = withEnv(trusting, { NODE_TLS_REJECT_UNAUTHORIZED: "0", NODE_NO_WARNINGS: "1" })
+    const careless = withEnv(trusting, {
+      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+      NODE_NO_WARNINGS: "1"
+    })
     yield* fails(careless, [], [5, "proxy tunnel", /SELF_SIGNED/, /HTTPS_PROXY/], runProcess)
   })
 })

@@ -14,7 +14,9 @@ import { TokenExpiredError } from "./AccessTokenError.js"
 import { expiredReason } from "./internal/lifetime.js"
 
 const optional = <A>(schema: Schema.Schema<A>) =>
-  Schema.propertySignature(Schema.OptionFromSelf(schema)).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
+  Schema.propertySignature(Schema.OptionFromSelf(schema)).pipe(
+    Schema.withConstructorDefault(() => Option.none<A>())
+  )
 
 /**
  * An access token with the other fields of the response (the specification, "Token response"). Two tokens are equal
@@ -106,7 +108,9 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
   Effect.map(
     Clock.currentTimeMillis,
     (now) =>
-      expiredReason(token, now) !== undefined ? Duration.zero : Duration.millis(token.expiresAt.epochMillis - now)
+      expiredReason(token, now) !== undefined
+        ? Duration.zero
+        : Duration.millis(token.expiresAt.epochMillis - now)
   )
 
 /**
@@ -128,13 +132,19 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
  * @since 1.0.0
  * @category combinators
  */
-export const ensureValid = (token: AccessToken): Effect.Effect<AccessToken, TokenExpiredError> =>
+export const ensureValid = (
+  token: AccessToken
+): Effect.Effect<AccessToken, TokenExpiredError> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const reason = expiredReason(token, now)
     return reason === undefined
       ? Effect.succeed(token)
       : Effect.fail(
-        new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now) })
+        new TokenExpiredError({
+          reason,
+          expiredAt: token.expiresAt,
+          checkedAt: DateTime.unsafeMake(now)
+        })
       )
   })
 

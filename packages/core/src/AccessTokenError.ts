@@ -58,26 +58,31 @@ export interface OptionNames {
  */
 export class TokenExpiredError
   extends /* @__PURE__ */ withMessage(() =>
-    Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")("TokenExpiredError", {
-      /** Why, as listed above. */
-      reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
-      /** When the token expired, by the wall clock. */
-      expiredAt: Schema.DateTimeUtc,
-      /** When it was checked, by the wall clock. */
-      checkedAt: Schema.DateTimeUtc,
-      /** The end of the cooldown, if there is one. Default none. */
-      retryAt: RetryAt
-    })
+    Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")(
+      "TokenExpiredError",
+      {
+        /** Why, as listed above. */
+        reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
+        /** When the token expired, by the wall clock. */
+        expiredAt: Schema.DateTimeUtc,
+        /** When it was checked, by the wall clock. */
+        checkedAt: Schema.DateTimeUtc,
+        /** The end of the cooldown, if there is one. Default none. */
+        retryAt: RetryAt
+      }
+    )
   )
 {
   /** The message, which contains no option names. */
   describe(): string {
     const expired = DateTime.formatIso(this.expiredAt)
     const sentences = {
-      Elapsed: `The access token expired at ${expired}: get a new one from AccessTokenProvider`,
+      Elapsed:
+        `The access token expired at ${expired}: get a new one from AccessTokenProvider`,
       ClockMovedBack: "The system clock moved back since the access token was acquired: " +
         "get a new one from AccessTokenProvider",
-      DeadOnArrival: `The token endpoint returned a token that had already expired at ${expired}: ` +
+      DeadOnArrival:
+        `The token endpoint returned a token that had already expired at ${expired}: ` +
         "check the system clock and the expires_in of the response"
     }
     return sentences[this.reason] + advice.retryAfter(this.retryAt)
@@ -106,16 +111,19 @@ export class TokenExpiredError
  */
 export class CredentialsError
   extends /* @__PURE__ */ withMessage(() =>
-    Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")("CredentialsError", {
-      /** The credential. */
-      field: Schema.Literal("clientId", "clientSecret"),
-      /** The problem, as the end of a sentence: "is empty". Never the value. */
-      reason: Schema.String,
-      /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */
-      variable: OptionalText,
-      /** Never set, because the credentials must change first. Each `AccessTokenError` has this field. */
-      retryAt: RetryAt
-    })
+    Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")(
+      "CredentialsError",
+      {
+        /** The credential. */
+        field: Schema.Literal("clientId", "clientSecret"),
+        /** The problem, as the end of a sentence: "is empty". Never the value. */
+        reason: Schema.String,
+        /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */
+        variable: OptionalText,
+        /** Never set, because the credentials must change first. Each `AccessTokenError` has this field. */
+        retryAt: RetryAt
+      }
+    )
   )
 {
   /** The message, with the names that a program gives to the options. */
@@ -154,16 +162,27 @@ export class CredentialsError
  */
 export class TokenRequestError
   extends /* @__PURE__ */ withMessage(() =>
-    Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")("TokenRequestError", {
-      /** Why, as listed above. */
-      reason: Schema.Literal("Transport", "Timeout", "Certificate", "Proxy", "Redirect", "TooLarge", "Closed"),
-      /** The number of attempts in this acquisition. */
-      attempts: Schema.NonNegativeInt,
-      /** The error code of the system, such as `ECONNREFUSED`. Default none. */
-      code: OptionalText,
-      /** The end of the cooldown, if there is one. Default none. */
-      retryAt: RetryAt
-    })
+    Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")(
+      "TokenRequestError",
+      {
+        /** Why, as listed above. */
+        reason: Schema.Literal(
+          "Transport",
+          "Timeout",
+          "Certificate",
+          "Proxy",
+          "Redirect",
+          "TooLarge",
+          "Closed"
+        ),
+        /** The number of attempts in this acquisition. */
+        attempts: Schema.NonNegativeInt,
+        /** The error code of the system, such as `ECONNREFUSED`. Default none. */
+        code: OptionalText,
+        /** The end of the cooldown, if there is one. Default none. */
+        retryAt: RetryAt
+      }
+    )
   )
 {
   /** The message, with the names that a program gives to the options. */
@@ -203,26 +222,35 @@ export class TokenRequestError
  */
 export class TokenRefusedError
   extends /* @__PURE__ */ withMessage(() =>
-    Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")("TokenRefusedError", {
-      /** Why, as listed above. */
-      reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
-      /** The HTTP status of the response. */
-      httpStatus: Schema.Int,
-      /** The error code of the response, such as `invalid_client`, at most 100 characters. Default none. */
-      code: OptionalText,
-      /** The description in the response, in one line of at most 256 characters. Default none. */
-      description: OptionalText,
-      /**
-       * Whether a server that form-decodes the credentials reads other values than one that does not. That is so if
-       * they were sent unencoded or with Basic and contain `+` or `%`, or with Basic a character beyond ASCII or a
-       * colon in the id. Default `false`.
-       */
-      changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
-        Schema.withConstructorDefault(() => false)
-      ),
-      /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
-      retryAt: RetryAt
-    })
+    Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")(
+      "TokenRefusedError",
+      {
+        /** Why, as listed above. */
+        reason: Schema.Literal(
+          "InvalidClient",
+          "InvalidRequest",
+          "RateLimited",
+          "Unavailable",
+          "Other"
+        ),
+        /** The HTTP status of the response. */
+        httpStatus: Schema.Int,
+        /** The error code of the response, such as `invalid_client`, at most 100 characters. Default none. */
+        code: OptionalText,
+        /** The description in the response, in one line of at most 256 characters. Default none. */
+        description: OptionalText,
+        /**
+         * Whether a server that form-decodes the credentials reads other values than one that does not. That is so if
+         * they were sent unencoded or with Basic and contain `+` or `%`, or with Basic a character beyond ASCII or a
+         * colon in the id. Default `false`.
+         */
+        changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
+          Schema.withConstructorDefault(() => false)
+        ),
+        /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
+        retryAt: RetryAt
+      }
+    )
   )
 {
   /** The message, with the names that a program gives to the options. */
@@ -256,17 +284,24 @@ export class TokenRefusedError
  */
 export class TokenResponseError
   extends /* @__PURE__ */ withMessage(() =>
-    Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")("TokenResponseError", {
-      /** The path of each unusable field (`""` for the whole body) and what was expected. Never a value. */
-      problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
-      /** The end of the cooldown, if there is one. Default none. */
-      retryAt: RetryAt
-    })
+    Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")(
+      "TokenResponseError",
+      {
+        /** The path of each unusable field (`""` for the whole body) and what was expected. Never a value. */
+        problems: Schema.Array(
+          Schema.Struct({ path: Schema.String, expected: Schema.String })
+        ),
+        /** The end of the cooldown, if there is one. Default none. */
+        retryAt: RetryAt
+      }
+    )
   )
 {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
+    const problems = this.problems.map(({ expected, path }) =>
+      `${path === "" ? "the body" : path} must be ${expected}`
+    )
     return `The token endpoint returned no usable token (${problems.join("; ")}): ` +
       `check ${advice.nameOf("authUrl", names)}${advice.retryAfter(this.retryAt)}`
   }
@@ -293,17 +328,20 @@ export class TokenResponseError
  */
 export class ConfigurationError
   extends /* @__PURE__ */ withMessage(() =>
-    Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")("ConfigurationError", {
-      /**
-       * The path of the option in the options of `NodeStoreAuth`, such as `authUrl` or `shared.lease`, the name of a
-       * store with its option, such as `SqlTokenStore.table`, or a variable, such as `HTTPS_PROXY`.
-       */
-      option: Schema.String,
-      /** The problem, as the end of a sentence: "must not have a query". Never the value. */
-      reason: Schema.String,
-      /** The option that permits this value, if there is one: `allowInsecure`. Default none. */
-      permittedBy: OptionalText
-    })
+    Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")(
+      "ConfigurationError",
+      {
+        /**
+         * The path of the option in the options of `NodeStoreAuth`, such as `authUrl` or `shared.lease`, the name of a
+         * store with its option, such as `SqlTokenStore.table`, or a variable, such as `HTTPS_PROXY`.
+         */
+        option: Schema.String,
+        /** The problem, as the end of a sentence: "must not have a query". Never the value. */
+        reason: Schema.String,
+        /** The option that permits this value, if there is one: `allowInsecure`. Default none. */
+        permittedBy: OptionalText
+      }
+    )
   )
 {
   /** The message, with the names that a program gives to the options. */
@@ -335,18 +373,25 @@ export class ConfigurationError
  */
 export class UntrustedOriginError
   extends /* @__PURE__ */ withMessage(() =>
-    Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")("UntrustedOriginError", {
-      /** The origin of the request, or a description if it has none ("an invalid URL"). */
-      origin: Schema.String,
-      /** The origins that may receive the token: that of `apiUrl`, and `trustedOrigins`. */
-      trusted: Schema.Array(Schema.String)
-    })
+    Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")(
+      "UntrustedOriginError",
+      {
+        /** The origin of the request, or a description if it has none ("an invalid URL"). */
+        origin: Schema.String,
+        /** The origins that may receive the token: that of `apiUrl`, and `trustedOrigins`. */
+        trusted: Schema.Array(Schema.String)
+      }
+    )
   )
 {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    return `The request was not sent, because the access token may only go to ${this.trusted.join(", ")}, ` +
-      `not to ${this.origin}: correct the URL, or add the origin to ${advice.nameOf("client.trustedOrigins", names)}.`
+    return `The request was not sent, because the access token may only go to ${
+      this.trusted.join(", ")
+    }, ` +
+      `not to ${this.origin}: correct the URL, or add the origin to ${
+        advice.nameOf("client.trustedOrigins", names)
+      }.`
   }
 }
 
@@ -414,9 +459,10 @@ export const AccessTokenError = /* @__PURE__ */ Schema.Union(
  * @since 1.0.0
  * @category refinements
  */
-export const isAccessTokenError: (error: unknown) => error is AccessTokenError = /* @__PURE__ */ Schema.is(
-  AccessTokenError
-)
+export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
+  /* @__PURE__ */ Schema.is(
+    AccessTokenError
+  )
 
 /**
  * Returns whether the same call may succeed later, for example as the `while` of `Effect.retry`. True for `Transport`,
@@ -436,10 +482,16 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * @category combinators
  */
 export const isTransient = (error: unknown): boolean =>
-  isAccessTokenError(error) && (error._tag === "TokenExpiredError" || transient.includes(reasonOf(error)))
+  isAccessTokenError(error) &&
+  (error._tag === "TokenExpiredError" || transient.includes(reasonOf(error)))
 
 /** Another attempt helps after these reasons, if nothing else changes. */
-const transient: ReadonlyArray<unknown> = ["Transport", "Timeout", "RateLimited", "Unavailable"]
+const transient: ReadonlyArray<unknown> = [
+  "Transport",
+  "Timeout",
+  "RateLimited",
+  "Unavailable"
+]
 
 /** Another attempt is useless after these reasons, unless something else changes. */
 const lasting: ReadonlyArray<unknown> = [
@@ -453,7 +505,9 @@ const lasting: ReadonlyArray<unknown> = [
 
 /** The reason of a request that failed or was refused. Other errors have none. */
 const reasonOf = (error: AccessTokenError) =>
-  error._tag === "TokenRequestError" || error._tag === "TokenRefusedError" ? error.reason : undefined
+  error._tag === "TokenRequestError" || error._tag === "TokenRefusedError"
+    ? error.reason
+    : undefined
 
 /**
  * Returns the earliest time for another attempt, by the wall clock, if it is known. None for errors of other families.
@@ -492,10 +546,16 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
 export const withRetryAt: {
   (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
-} = /* @__PURE__ */ dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
-  const isLasting = error._tag === "CredentialsError" || lasting.includes(reasonOf(error))
-  const allowed = isLasting ? undefined : Option.getOrUndefined(retryAt)
-  if (allowed?.epochMillis === error.retryAt?.epochMillis) return error
-  // The class of the error makes the copy, so it is of the same class.
-  return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError
-})
+} = /* @__PURE__ */ dual(
+  2,
+  (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
+    const isLasting = error._tag === "CredentialsError" || lasting.includes(reasonOf(error))
+    const allowed = isLasting ? undefined : Option.getOrUndefined(retryAt)
+    if (allowed?.epochMillis === error.retryAt?.epochMillis) return error
+    // The class of the error makes the copy, so it is of the same class.
+    return Reflect.construct(error.constructor, [{
+      ...error,
+      retryAt: allowed
+    }]) as AccessTokenError
+  }
+)

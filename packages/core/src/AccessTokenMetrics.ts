@@ -25,10 +25,13 @@ import * as MetricBoundaries from "effect/MetricBoundaries"
  * @since 1.0.0
  * @category metrics
  */
-export const acquisitions: Metric.Metric.Counter<number> = Metric.counter("store_api_token_acquisitions", {
-  description: "Acquisitions that have ended, by outcome",
-  incremental: true
-})
+export const acquisitions: Metric.Metric.Counter<number> = Metric.counter(
+  "store_api_token_acquisitions",
+  {
+    description: "Acquisitions that have ended, by outcome",
+    incremental: true
+  }
+)
 
 /**
  * The duration of acquisitions, including retries and the delays between them, in seconds. Includes failed
@@ -66,10 +69,13 @@ export const acquisitionDuration: Metric.Metric.Histogram<number> = Metric.histo
  * @since 1.0.0
  * @category metrics
  */
-export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("store_api_token_callers_joined", {
-  description: "Callers that joined an acquisition in flight",
-  incremental: true
-})
+export const callersJoined: Metric.Metric.Counter<number> = Metric.counter(
+  "store_api_token_callers_joined",
+  {
+    description: "Callers that joined an acquisition in flight",
+    incremental: true
+  }
+)
 
 /**
  * Counts rejections of the cached token, by `outcome`: `Dropped`, or `Kept` if too many tokens were rejected before.
@@ -86,10 +92,13 @@ export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("stor
  * @since 1.0.0
  * @category metrics
  */
-export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_api_token_rejections", {
-  description: "Rejections of the cached token, by outcome",
-  incremental: true
-})
+export const rejections: Metric.Metric.Counter<number> = Metric.counter(
+  "store_api_token_rejections",
+  {
+    description: "Rejections of the cached token, by outcome",
+    incremental: true
+  }
+)
 
 /**
  * Counts cooldowns, by `cause`: `Failure` of an acquisition, or `NoProgress` if a renewal returned a token that does
@@ -106,10 +115,13 @@ export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_a
  * @since 1.0.0
  * @category metrics
  */
-export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_api_token_cooldowns", {
-  description: "Cooldowns, by cause",
-  incremental: true
-})
+export const cooldowns: Metric.Metric.Counter<number> = Metric.counter(
+  "store_api_token_cooldowns",
+  {
+    description: "Cooldowns, by cause",
+    incremental: true
+  }
+)
 
 /**
  * When the cached token expires, in seconds since the epoch, or 0 without a token. Providers with the same labels share
@@ -131,6 +143,9 @@ export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_ap
  * @since 1.0.0
  * @category metrics
  */
-export const expiry: Metric.Metric.Gauge<number> = Metric.gauge("store_api_token_expiry_timestamp_seconds", {
-  description: "Expiry of the cached token, in seconds since the epoch, or 0"
-}).pipe(Metric.tagged("unit", "s"))
+export const expiry: Metric.Metric.Gauge<number> = Metric.gauge(
+  "store_api_token_expiry_timestamp_seconds",
+  {
+    description: "Expiry of the cached token, in seconds since the epoch, or 0"
+  }
+).pipe(Metric.tagged("unit", "s"))

@@ -15,9 +15,12 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import type * as Scope from "effect/Scope"
-import type { AccessToken } from "./AccessToken.js"
-import { ensureValid } from "./AccessToken.js"
-import type { AccessTokenError, ConfigurationError, TokenExpiredError } from "./AccessTokenError.js"
+import { type AccessToken, ensureValid } from "./AccessToken.js"
+import type {
+  AccessTokenError,
+  ConfigurationError,
+  TokenExpiredError
+} from "./AccessTokenError.js"
 import { expiredReason } from "./internal/lifetime.js"
 import * as driver from "./internal/provider/driver.js"
 import { sameValue } from "./internal/repeatedToken.js"
@@ -98,7 +101,9 @@ export interface ProviderStatus {
   /** Whether an acquisition is in flight. */
   readonly acquiring: boolean
   /** The end of the cooldown after a failure, and the tag of that failure. None without a cooldown. */
-  readonly cooldown: Option.Option<{ readonly until: DateTime.Utc; readonly error: AccessTokenError["_tag"] }>
+  readonly cooldown: Option.Option<
+    { readonly until: DateTime.Utc; readonly error: AccessTokenError["_tag"] }
+  >
 }
 
 /**
@@ -197,7 +202,9 @@ export const make = (
  * @since 1.0.0
  * @category layers
  */
-export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, ConfigurationError, TokenSource> =>
+export const layer = (
+  options: Options = {}
+): Layer.Layer<AccessTokenProvider, ConfigurationError, TokenSource> =>
   Layer.scoped(AccessTokenProvider, make(options))
 
 /**
@@ -219,8 +226,11 @@ export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, C
  */
 export const layerConfig = (
   config: Config.Config.Wrap<Options>
-): Layer.Layer<AccessTokenProvider, ConfigurationError | ConfigError.ConfigError, TokenSource> =>
-  Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
+): Layer.Layer<
+  AccessTokenProvider,
+  ConfigurationError | ConfigError.ConfigError,
+  TokenSource
+> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /**
  * Provides a provider for tests with a fixed token, or with an effect that runs at each `get` and `refresh`. It uses no
@@ -249,25 +259,33 @@ export const layerTest = (
 ): Layer.Layer<AccessTokenProvider> =>
   Layer.effect(
     AccessTokenProvider,
-    Effect.map(Ref.make(Effect.isEffect(token) ? Option.none<AccessToken>() : Option.some(token)), (last) => {
-      const acquire = Effect.tap(
-        Effect.isEffect(token) ? token : Effect.succeed(token),
-        (token) => Ref.set(last, Option.some(token))
-      )
-      return AccessTokenProvider.of({
-        get: acquire,
-        refresh: acquire,
-        current: Effect.flatMap(Ref.get(last), Effect.transposeMapOption(ensureValid)),
-        invalidate: (token) => Ref.update(last, Option.filter((last) => !sameValue(last, token))),
-        status: Effect.map(Effect.all([Ref.get(last), Clock.currentTimeMillis]), ([last, now]) => ({
-          state: Option.match(last, {
-            onNone: () => "Empty",
-            onSome: (token) => expiredReason(token, now) !== undefined ? "Expired" : "Fresh"
-          }),
-          expiresAt: Option.map(last, ({ expiresAt }) => expiresAt),
-          acquiring: false,
-          cooldown: Option.none()
-        }))
-      })
-    })
+    Effect.map(
+      Ref.make(Effect.isEffect(token) ? Option.none<AccessToken>() : Option.some(token)),
+      (last) => {
+        const acquire = Effect.tap(
+          Effect.isEffect(token) ? token : Effect.succeed(token),
+          (token) => Ref.set(last, Option.some(token))
+        )
+        return AccessTokenProvider.of({
+          get: acquire,
+          refresh: acquire,
+          current: Effect.flatMap(Ref.get(last), Effect.transposeMapOption(ensureValid)),
+          invalidate: (token) =>
+            Ref.update(last, Option.filter((last) => !sameValue(last, token))),
+          status: Effect.map(
+            Effect.all([Ref.get(last), Clock.currentTimeMillis]),
+            ([last, now]) => ({
+              state: Option.match(last, {
+                onNone: () => "Empty",
+                onSome: (token) =>
+                  expiredReason(token, now) !== undefined ? "Expired" : "Fresh"
+              }),
+              expiresAt: Option.map(last, ({ expiresAt }) => expiresAt),
+              acquiring: false,
+              cooldown: Option.none()
+            })
+          )
+        })
+      }
+    )
   )

@@ -14,8 +14,12 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { dual, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
-import type { UntrustedOriginError } from "./AccessTokenError.js"
-import { type AccessTokenError, type ConfigurationError, isTransient } from "./AccessTokenError.js"
+import {
+  type AccessTokenError,
+  type ConfigurationError,
+  isTransient,
+  type UntrustedOriginError
+} from "./AccessTokenError.js"
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as attempt from "./internal/client/attempt.js"
@@ -162,24 +166,36 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
 export const withAccessToken: {
   (options: Options): <E, R>(client: HttpClient.HttpClient.With<E, R>) => Authorized<E, R>
   <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options): Authorized<E, R>
-} = dual(2, <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
-  Effect.gen(function*() {
-    yield* checkKinds("client", options, { header: "object", retryUnauthorized: "boolean", trustedOrigins: "list" })
-    const header = yield* headerName(options)
-    const trusted = yield* trustedOrigins.make(options)
-    const execute = attempt.makeExecute(client, {
-      header,
-      format: options.header?.format,
-      provider: yield* AccessTokenProvider,
-      retryUnauthorized: Effect.map(RetryUnauthorized, (own) => own ?? options.retryUnauthorized ?? true),
-      trusted
+} = dual(
+  2,
+  <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
+    Effect.gen(function*() {
+      yield* checkKinds("client", options, {
+        header: "object",
+        retryUnauthorized: "boolean",
+        trustedOrigins: "list"
+      })
+      const header = yield* headerName(options)
+      const trusted = yield* trustedOrigins.make(options)
+      const execute = attempt.makeExecute(client, {
+        header,
+        format: options.header?.format,
+        provider: yield* AccessTokenProvider,
+        retryUnauthorized: Effect.map(
+          RetryUnauthorized,
+          (own) => own ?? options.retryUnauthorized ?? true
+        ),
+        trusted
+      })
+      const protect = header === "authorization"
+        ? identity
+        : yield* protectCustomHeader(header)
+      return HttpClient.makeWith<E | attempt.Failure, R, E | attempt.Failure, R>(
+        Effect.flatMap((request) => protect(execute(request))),
+        Effect.succeed
+      )
     })
-    const protect = header === "authorization" ? identity : yield* protectCustomHeader(header)
-    return HttpClient.makeWith<E | attempt.Failure, R, E | attempt.Failure, R>(
-      Effect.flatMap((request) => protect(execute(request))),
-      Effect.succeed
-    )
-  }))
+)
 
 /**
  * Applies `withAccessToken` to the `HttpClient` in the context. Fails with `ConfigurationError` if an option is
@@ -228,8 +244,11 @@ export const make = (
  */
 export const layer = (
   options: Options
-): Layer.Layer<AuthorizedHttpClient, ConfigurationError, AccessTokenProvider | HttpClient.HttpClient> =>
-  Layer.effect(AuthorizedHttpClient, make(options))
+): Layer.Layer<
+  AuthorizedHttpClient,
+  ConfigurationError,
+  AccessTokenProvider | HttpClient.HttpClient
+> => Layer.effect(AuthorizedHttpClient, make(options))
 
 /**
  * `layer` with options from the configuration: a `Config` for each option or one for all. Also fails with Effect's
@@ -280,7 +299,11 @@ export const layerConfig = (
  */
 export const layerHttpClient = (
   options: Options
-): Layer.Layer<HttpClient.HttpClient, ConfigurationError, AccessTokenProvider | HttpClient.HttpClient> =>
+): Layer.Layer<
+  HttpClient.HttpClient,
+  ConfigurationError,
+  AccessTokenProvider | HttpClient.HttpClient
+> =>
   Layer.effect(
     HttpClient.HttpClient,
     Effect.map(make(options), (client) =>
@@ -288,7 +311,8 @@ export const layerHttpClient = (
         Effect.flatMap((request) =>
           Effect.mapError(
             client.execute(request),
-            (error) => HttpClientError.isHttpClientError(error) ? error : plainError(error, request)
+            (error) =>
+              HttpClientError.isHttpClientError(error) ? error : plainError(error, request)
           )
         ),
         Effect.succeed
@@ -307,16 +331,24 @@ const plainError = (
   request: HttpClientRequest.HttpClientRequest
 ): HttpClientError.HttpClientError =>
   httpErrors.make(
-    error._tag === "UntrustedOriginError" ? "InvalidUrl" : isTransient(error) ? "Transport" : "Encode",
+    error._tag === "UntrustedOriginError"
+      ? "InvalidUrl"
+      : isTransient(error)
+      ? "Transport"
+      : "Encode",
     request,
     error
   )
 
-const headerName = ({ header = { name: "authorization" } }: Options): Effect.Effect<string, ConfigurationError> =>
+const headerName = (
+  { header = { name: "authorization" } }: Options
+): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
     yield* checkKinds("client.header", header, { format: "function" })
     const { name } = header
-    if (typeof name === "string" && /^[!#$%&'*+\-.^`|~\w]+$/.test(name)) return name.toLowerCase()
+    if (typeof name === "string" && /^[!#$%&'*+\-.^`|~\w]+$/.test(name)) {
+      return name.toLowerCase()
+    }
     return yield* unusable("client.header.name", "is not the name of an HTTP header")
   })
 
@@ -328,7 +360,9 @@ const protectCustomHeader = (name: string) =>
   Effect.map(
     manualRedirect.make,
     (withoutRedirects) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      withoutRedirects(Effect.locallyWith(effect, Headers.currentRedactedNames, (names) => [...names, name]))
+      withoutRedirects(
+        Effect.locallyWith(effect, Headers.currentRedactedNames, (names) => [...names, name])
+      )
   )
 
 /**

@@ -58,7 +58,10 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  */
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
   Effect.map(checkBy([[/^$/, "is empty"]], options), () => {
-    const credentials = Data.struct({ clientId: options.clientId, clientSecret: options.clientSecret })
+    const credentials = Data.struct({
+      clientId: options.clientId,
+      clientSecret: options.clientSecret
+    })
     return credentials as ClientCredentials // only the type has the brand
   })
 
@@ -83,23 +86,37 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
  * @since 1.0.0
  * @category constructors
  */
-export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredentials, CredentialsError> => {
-  const variables = { clientId: `${prefix}_CLIENT_ID`, clientSecret: `${prefix}_CLIENT_SECRET` }
+export const fromConfig = (
+  prefix = "STORE_API"
+): Effect.Effect<ClientCredentials, CredentialsError> => {
+  const variables = {
+    clientId: `${prefix}_CLIENT_ID`,
+    clientSecret: `${prefix}_CLIENT_SECRET`
+  }
   return Effect.all({
     clientId: readable("clientId", Config.string(variables.clientId)),
     clientSecret: readable("clientSecret", Config.redacted(variables.clientSecret))
   }).pipe(
     Effect.flatMap(make),
     Effect.tap((credentials) => Effect.sync(() => variablesOf.set(credentials, variables))),
-    Effect.mapError((error) => new CredentialsError({ ...error, variable: variables[error.field] }))
+    Effect.mapError((error) =>
+      new CredentialsError({ ...error, variable: variables[error.field] })
+    )
   )
 }
 
-const readable = <A>(field: CredentialsError["field"], config: Config.Config<A>): Effect.Effect<A, CredentialsError> =>
+const readable = <A>(
+  field: CredentialsError["field"],
+  config: Config.Config<A>
+): Effect.Effect<A, CredentialsError> =>
   Effect.matchEffect(Config.option(config), {
-    onFailure: () => new CredentialsError({ field, reason: "cannot be read from the configuration" }),
+    onFailure: () =>
+      new CredentialsError({ field, reason: "cannot be read from the configuration" }),
     onSuccess: Option.match({
-      onNone: () => Effect.fail(new CredentialsError({ field, reason: "is missing from the configuration" })),
+      onNone: () =>
+        Effect.fail(
+          new CredentialsError({ field, reason: "is missing from the configuration" })
+        ),
       onSome: Effect.succeed
     })
   })

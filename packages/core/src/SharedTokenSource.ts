@@ -15,7 +15,11 @@ import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import * as Scope from "effect/Scope"
 import { isExpired } from "./AccessToken.js"
-import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
+import type {
+  AccessTokenError,
+  ConfigurationError,
+  CredentialsError
+} from "./AccessTokenError.js"
 import * as instant from "./internal/instant.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
@@ -24,7 +28,12 @@ import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
 import { waitAtMost } from "./internal/waitAtMost.js"
 import * as TokenSource from "./TokenSource.js"
-import { type Lease, type Service as Store, TokenStore, type TokenStoreError } from "./TokenStore.js"
+import {
+  type Lease,
+  type Service as Store,
+  TokenStore,
+  type TokenStoreError
+} from "./TokenStore.js"
 
 /**
  * The time limits of sharing. Each has a default, and a duration outside its limits is clamped.
@@ -121,7 +130,12 @@ const longestPause = 500
 
 /** The options in whole milliseconds, within their limits. */
 const limitsOf = (
-  { lease = "5 seconds", leeway = "30 seconds", maxWait = "45 seconds", storeTimeout = "1 second" }: Options
+  {
+    lease = "5 seconds",
+    leeway = "30 seconds",
+    maxWait = "45 seconds",
+    storeTimeout = "1 second"
+  }: Options
 ) =>
   Effect.all({
     leaseMillis: durationOf("shared.lease", lease, leaseRange),
@@ -166,17 +180,30 @@ const limitsOf = (
  */
 export const make = (
   options: Options = {}
-): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
+): Effect.Effect<
+  TokenSource.Service,
+  ConfigurationError,
+  TokenSource.TokenSource | TokenStore
+> =>
   Effect.gen(function*() {
     yield* checkKinds("shared", options)
     const source = yield* TokenSource.TokenSource
     if (!Option.isOption(source.purpose) || Option.isNone(source.purpose)) {
-      return yield* unusable("TokenSource.purpose", "is missing: a source without a purpose cannot be shared")
+      return yield* unusable(
+        "TokenSource.purpose",
+        "is missing: a source without a purpose cannot be shared"
+      )
     }
     const readPurpose = source.purpose.value
-    if (!Effect.isEffect(readPurpose)) return yield* unusable("TokenSource.purpose", "must be an Effect")
+    if (!Effect.isEffect(readPurpose)) {
+      return yield* unusable("TokenSource.purpose", "must be an Effect")
+    }
     const { leaseMillis, leeway, maxWait, storeTimeout } = yield* limitsOf(options)
-    const { noteRecovery, store } = yield* reliableStore.make(yield* TokenStore, storeTimeout, storeFailures)
+    const { noteRecovery, store } = yield* reliableStore.make(
+      yield* TokenStore,
+      storeTimeout,
+      storeFailures
+    )
     const knownEnd = yield* Ref.make<storedToken.KnownEnd | undefined>(undefined)
 
     return {
@@ -184,7 +211,9 @@ export const make = (
       acquire: ({ reason, replacing }) =>
         Effect.gen(function*() {
           const purpose = yield* readSealed(readPurpose)
-          if (purpose === undefined) return yield* source.acquire({ reason, replacing })
+          if (purpose === undefined) {
+            return yield* source.acquire({ reason, replacing })
+          }
           const { maxLife, sealing } = purpose
           const wanted = {
             reason,
@@ -198,7 +227,10 @@ export const make = (
             Effect.zipWith(instant.now, (token, at): storedToken.Timed => ({ token, at }))
           )
           const sharing = { token, acquire, lease, leaseMillis, maxWait }
-          return yield* closeInTime(Effect.zipRight(noteRecovery, findOrAcquire(sharing)), storeTimeout).pipe(
+          return yield* closeInTime(
+            Effect.zipRight(noteRecovery, findOrAcquire(sharing)),
+            storeTimeout
+          ).pipe(
             Effect.flatMap(storedToken.toCurrentTime),
             // It may have expired while its caller waited for the store, for example if the machine slept.
             Effect.repeat({ while: isExpired, times: 1 })
@@ -228,8 +260,11 @@ export const make = (
  */
 export const layer = (
   options: Options = {}
-): Layer.Layer<TokenSource.TokenSource, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
-  Layer.effect(TokenSource.TokenSource, make(options))
+): Layer.Layer<
+  TokenSource.TokenSource,
+  ConfigurationError,
+  TokenSource.TokenSource | TokenStore
+> => Layer.effect(TokenSource.TokenSource, make(options))
 
 /**
  * Reads the purpose, and derives the sealing from it. Returns `undefined` if that fails: nothing is shared, and the
@@ -245,11 +280,17 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
   }).pipe(
     Effect.catchTags({
       ConfigurationError: ({ message }) =>
-        Effect.annotateLogs(warnUnshared("The purpose of the token source is wrong"), "reason", message),
+        Effect.annotateLogs(
+          warnUnshared("The purpose of the token source is wrong"),
+          "reason",
+          message
+        ),
       CredentialsError: () => Effect.succeed(undefined)
     }),
     waitAtMost(purposeTimeout, warnUnshared("The client credentials were not read in time")),
-    Effect.catchAllCause(() => warnUnshared("The purpose of the token source could not be read"))
+    Effect.catchAllCause(() =>
+      warnUnshared("The purpose of the token source could not be read")
+    )
   )
 
 const warnUnshared = (cause: string) =>
@@ -261,8 +302,14 @@ const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
     if (!Array.isArray(name) || name.length === 0) {
       return yield* unusable("TokenSource.purpose.name", "must be a list of texts")
     }
-    if (!Redacted.isRedacted(secret) || !Predicate.isString(Redacted.value(secret)) || Redacted.value(secret) === "") {
-      return yield* unusable("TokenSource.purpose.secret", "must be a text, wrapped with Redacted.make")
+    if (
+      !Redacted.isRedacted(secret) || !Predicate.isString(Redacted.value(secret)) ||
+      Redacted.value(secret) === ""
+    ) {
+      return yield* unusable(
+        "TokenSource.purpose.secret",
+        "must be a text, wrapped with Redacted.make"
+      )
     }
     return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
   })
@@ -271,7 +318,10 @@ const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
  * Runs an acquisition in a scope, whose finalizers store its token and release its lease. When it has ended, its caller
  * waits for them at most for one time limit of the store. They go on without it.
  */
-const closeInTime = <A, E>(acquisition: Effect.Effect<A, E, Scope.Scope>, limit: number): Effect.Effect<A, E> =>
+const closeInTime = <A, E>(
+  acquisition: Effect.Effect<A, E, Scope.Scope>,
+  limit: number
+): Effect.Effect<A, E> =>
   Effect.acquireUseRelease(
     Scope.make(),
     (scope) => Scope.extend(acquisition, scope),
@@ -295,7 +345,9 @@ interface Sharing {
  * Returns the token in the store, or acquires one with the lease. While another process has the lease, waits and looks
  * again. If the store fails, acquires a token without it. If no token can be acquired, a short one is better than none.
  */
-const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, AccessTokenError, Scope.Scope> =>
+const findOrAcquire = (
+  sharing: Sharing
+): Effect.Effect<storedToken.Timed, AccessTokenError, Scope.Scope> =>
   Effect.gen(function*() {
     const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
     let pause = firstPause
@@ -318,7 +370,10 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<storedToken.Timed, Acces
   )
 
 const find = ({ token }: Sharing) =>
-  Effect.tap(token.find, (found) => found === undefined ? Effect.void : Metric.increment(storeHits))
+  Effect.tap(
+    token.find,
+    (found) => found === undefined ? Effect.void : Metric.increment(storeHits)
+  )
 
 /**
  * Returns the token that another process stored before this one took the lease, or else a new one. Returns `undefined`
@@ -328,12 +383,17 @@ const acquireWithLease = (sharing: Sharing) =>
   Effect.gen(function*() {
     const lease = yield* Effect.acquireRelease(
       sharing.lease,
-      Option.match({ onNone: () => Effect.void, onSome: ({ release }) => Effect.ignore(release) })
+      Option.match({
+        onNone: () => Effect.void,
+        onSome: ({ release }) => Effect.ignore(release)
+      })
     )
     if (Option.isNone(lease)) return undefined
     const found = yield* find(sharing)
     if (found !== undefined) return found
-    yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease.value, sharing.leaseMillis)))
+    yield* Effect.forkScoped(
+      Effect.interruptible(keepExtending(lease.value, sharing.leaseMillis))
+    )
     // A process that was frozen may have lost the lease to another one.
     return yield* acquireAndStore(sharing, lease.value.extend)
   })

@@ -46,7 +46,9 @@ export interface SourceOptions {
    * function receives sends token requests only to the origin of `authUrl`, and API requests only to the origins of
    * `apiUrl` and `trustedOrigins`. With it, `fetch` follows no redirects. Default: no change.
    */
-  readonly transformClient?: ((client: HttpClient.HttpClient) => HttpClient.HttpClient) | undefined
+  readonly transformClient?:
+    | ((client: HttpClient.HttpClient) => HttpClient.HttpClient)
+    | undefined
   /** When a token is renewed, and the cooldown after failures. Each option has a default. */
   readonly provider?: AccessTokenProvider.Options | undefined
   /** Further trusted origins, the header, and whether a request is repeated after a 401. Each option has a default. */
@@ -58,7 +60,9 @@ interface EndpointOptions extends SourceOptions {
   /** The base URL of the access-token service, or with an empty `endpoint.path` its whole URL. */
   readonly authUrl: string | URL
   /** Further options of the token endpoint: its path, how it is asked, time limits. Each option has a default. */
-  readonly endpoint?: Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure"> | undefined
+  readonly endpoint?:
+    | Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure">
+    | undefined
 }
 
 /**
@@ -115,7 +119,9 @@ export type Options = SecretOptions | CredentialsOptions
  */
 export interface Sharing {
   /** The lease, and the maximum waits for other processes and for the store. Each option has a default. */
-  readonly shared?: Pick<SharedTokenSource.Options, "lease" | "maxWait" | "storeTimeout"> | undefined
+  readonly shared?:
+    | Pick<SharedTokenSource.Options, "lease" | "maxWait" | "storeTimeout">
+    | undefined
 }
 
 /** One `Config` of all options, or a record with a `Config` for each. */
@@ -129,7 +135,9 @@ type Configured<A> = Config.Config<A> | (A extends unknown ? Config.Config.Wrap<
  * @since 1.0.0
  * @category models
  */
-export type Services = AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient
+export type Services =
+  | AccessTokenProvider.AccessTokenProvider
+  | AuthorizedHttpClient.AuthorizedHttpClient
 
 /**
  * The provider and the authorized client of one store, as values.
@@ -167,7 +175,11 @@ export interface StoreAuth {
  */
 export const make = (
   options: Options
-): Effect.Effect<StoreAuth, ConfigurationError | CredentialsError, HttpClient.HttpClient | Scope.Scope> =>
+): Effect.Effect<
+  StoreAuth,
+  ConfigurationError | CredentialsError,
+  HttpClient.HttpClient | Scope.Scope
+> =>
   Effect.map(Layer.build(layer(options)), (context) => ({
     provider: Context.get(context, AccessTokenProvider.AccessTokenProvider),
     client: Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
@@ -225,7 +237,11 @@ export const layer = (
  */
 export const layerShared = (
   options: Options & Sharing
-): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient | TokenStore> =>
+): Layer.Layer<
+  Services,
+  ConfigurationError | CredentialsError,
+  HttpClient.HttpClient | TokenStore
+> =>
   compose(options, () => {
     const shared = { ...options.shared, leeway: options.provider?.leeway }
     return Layer.provide(SharedTokenSource.layer(shared), endpoint(options))
@@ -255,8 +271,11 @@ export const layerShared = (
  */
 export const layerFromSource = (
   options: SourceOptions
-): Layer.Layer<Services, ConfigurationError, TokenSource.TokenSource | HttpClient.HttpClient> =>
-  compose(options, () => Layer.empty)
+): Layer.Layer<
+  Services,
+  ConfigurationError,
+  TokenSource.TokenSource | HttpClient.HttpClient
+> => compose(options, () => Layer.empty)
 
 /**
  * Reads the options from the variables `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
@@ -377,7 +396,10 @@ const endpoint = (options: Options) =>
     const { allowInsecure, authUrl, transformClient } = options
     const endpoint = { ...options.endpoint, authUrl, allowInsecure, credentials }
     const origins = Effect.map(endpointUrl(endpoint), (url) => [trustedOrigins.originOf(url)])
-    return Layer.provide(TokenEndpoint.layer(endpoint), transformedClient(transformClient, origins))
+    return Layer.provide(
+      TokenEndpoint.layer(endpoint),
+      transformedClient(transformClient, origins)
+    )
   }))
 
 /** Checks a client id and secret when the layer is built. The effect `credentials` runs at each acquisition. */
@@ -386,12 +408,20 @@ const credentialsOf = (options: Options) =>
     const hasSecret = [options.clientId, options.clientSecret].some(Predicate.isNotUndefined)
     if (options.credentials !== undefined) {
       if (!hasSecret) return options.credentials
-      return yield* unusable("credentials", "must not be given together with clientId or clientSecret")
+      return yield* unusable(
+        "credentials",
+        "must not be given together with clientId or clientSecret"
+      )
     }
-    yield* Effect.mapError(checkBy([], options), ({ field, reason }) => unusable(field, reason))
+    yield* Effect.mapError(
+      checkBy([], options),
+      ({ field, reason }) => unusable(field, reason)
+    )
     const credentials = ClientCredentials.make(options)
     const { checkCredentials } = options.endpoint?.request ?? specification
     // The endpoint finds one that is not a function.
-    if (Predicate.isFunction(checkCredentials)) yield* Effect.flatMap(credentials, checkCredentials)
+    if (Predicate.isFunction(checkCredentials)) {
+      yield* Effect.flatMap(credentials, checkCredentials)
+    }
     return credentials
   })

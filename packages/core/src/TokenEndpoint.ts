@@ -120,7 +120,9 @@ export const make = (
       maxLifetime = request.maxLifetime ?? limits.defaultMaxLifetime,
       maxResponseBytes = limits.defaultMaxResponseBytes
     } = options
-    if (!Effect.isEffect(credentials)) return yield* unusable("credentials", "must be an Effect")
+    if (!Effect.isEffect(credentials)) {
+      return yield* unusable("credentials", "must be an Effect")
+    }
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes <= 0) {
       return yield* unusable("endpoint.maxResponseBytes", "must be a whole number from 1")
     }
@@ -138,7 +140,8 @@ export const make = (
     return TokenSource.make(
       ({ replacing }) =>
         acquisition(
-          (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
+          (credentials) =>
+            exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
           credentials,
           deadlineMillis
         ),
@@ -153,7 +156,8 @@ export const make = (
 /** A request comes from `TokenRequest`, or from JavaScript. */
 const checkRequest = (request: TokenRequest.TokenRequest) =>
   Effect.gen(function*() {
-    const isComplete = Predicate.isReadonlyRecord(request) && Predicate.isFunction(request.request) &&
+    const isComplete = Predicate.isReadonlyRecord(request) &&
+      Predicate.isFunction(request.request) &&
       (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
     if (!isComplete) return yield* unusable("endpoint.request", "must come from TokenRequest")
     yield* checkKinds("endpoint.request", request, { checkCredentials: "function" })
@@ -161,7 +165,9 @@ const checkRequest = (request: TokenRequest.TokenRequest) =>
     if (problem === undefined) return
     return yield* unusable(
       "endpoint.request",
-      Predicate.isString(problem) && problem !== "" ? problem : "must have a text as its problem"
+      Predicate.isString(problem) && problem !== ""
+        ? problem
+        : "must have a text as its problem"
     )
   })
 
@@ -203,7 +209,9 @@ const acquisition = (
     const attempts = yield* Ref.make(0)
 
     /** Retries while attempts are left and the delay before the next one fits the deadline. */
-    const sendWithRetries = (credentials: ClientCredentials): Effect.Effect<AccessToken, AccessTokenError> =>
+    const sendWithRetries = (
+      credentials: ClientCredentials
+    ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.gen(function*() {
         const made = yield* Ref.updateAndGet(attempts, (count) => count + 1)
         return yield* Effect.catchIf(send(credentials), isWorthRetrying, (error) =>
@@ -219,21 +227,30 @@ const acquisition = (
     /** Tries changed credentials. If they are unreadable or unchanged, fails with the refusal. */
     const sendChanged = (refused: ClientCredentials, refusal: AccessTokenError) =>
       Effect.gen(function*() {
-        const longest = Math.min((end - (yield* instant.now).monotonic) / 2, limits.rereadMillis)
+        const longest = Math.min(
+          (end - (yield* instant.now).monotonic) / 2,
+          limits.rereadMillis
+        )
         const current = yield* credentials.pipe(
           waitAtMost(longest, Effect.succeed(refused)),
-          Effect.catchAllCause(() => Effect.succeed(refused))
+          Effect.catchAllCause(() =>
+            Effect.succeed(refused)
+          )
         )
-        return yield* Equal.equals(current, refused) ? Effect.fail(refusal) : sendWithRetries(current)
+        return yield* Equal.equals(current, refused)
+          ? Effect.fail(refusal)
+          : sendWithRetries(current)
       })
 
     return yield* credentials.pipe(
       Effect.flatMap((first) =>
-        Effect.catchIf(sendWithRetries(first), isOfCredentials, (refusal) => sendChanged(first, refusal))
+        Effect.catchIf(sendWithRetries(first), isOfCredentials, (refusal) =>
+          sendChanged(first, refusal))
       ),
       waitAtMost(deadlineMillis, failedRequest("Timeout")),
       Effect.catchTag("TokenRequestError", (error) =>
-        Effect.flatMap(Ref.get(attempts), (made) => new TokenRequestError({ ...error, attempts: made })))
+        Effect.flatMap(Ref.get(attempts), (made) =>
+          new TokenRequestError({ ...error, attempts: made })))
     )
   })
 

@@ -53,7 +53,9 @@ export interface TokenRequest {
    * Fails if the request cannot carry the credentials. Runs when a layer is built with a client id and secret, and must
    * send nothing. Default: the credentials are checked only when `request` runs.
    */
-  readonly checkCredentials?: ((credentials: ClientCredentials) => Effect.Effect<unknown, CredentialsError>) | undefined
+  readonly checkCredentials?:
+    | ((credentials: ClientCredentials) => Effect.Effect<unknown, CredentialsError>)
+    | undefined
 }
 
 /**
@@ -99,7 +101,11 @@ export const specification: TokenRequest = {
   request: (credentials) =>
     Effect.map(checkBy(unencodedRules, credentials), () => {
       const { clientId, clientSecret } = credentials
-      return post(`grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`)
+      return post(
+        `grant_type=client_credentials&client_id=${clientId}&client_secret=${
+          Redacted.value(clientSecret)
+        }`
+      )
     })
 }
 
@@ -126,7 +132,8 @@ export const clientSecretPost = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
   return withParameters(
     fields,
-    ({ clientId, clientSecret }) => post(form([...fields, ["client_id", clientId], ["client_secret", clientSecret]]))
+    ({ clientId, clientSecret }) =>
+      post(form([...fields, ["client_id", clientId], ["client_secret", clientSecret]]))
   )
 }
 
@@ -184,13 +191,15 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  *   request: (credentials) => Effect.map(basic.request(credentials), HttpClientRequest.setHeader("x-tenant", tenant))
  * })
  *
- * // A further secret, in a header.
- * const withApiKey = (apiKey: Redacted.Redacted): TokenRequest.TokenRequest => ({
- *   ...basic,
- *   identity: apiKey,
- *   request: (credentials) =>
- *     Effect.map(basic.request(credentials), HttpClientRequest.setHeader("x-api-key", Redacted.value(apiKey)))
- * })
+ * // A secret of its own, in a header. The client secret is not sent.
+ * const withApiKey = (apiKey: Redacted.Redacted) =>
+ *   TokenRequest.make({
+ *     identity: apiKey,
+ *     request: () =>
+ *       Effect.succeed(
+ *         HttpClientRequest.post("").pipe(HttpClientRequest.setHeader("x-api-key", Redacted.value(apiKey)))
+ *       )
+ *   })
  * ```
  *
  * @since 1.0.0
@@ -204,7 +213,9 @@ type Field = readonly [name: string, value: Parameter]
 const fieldsOf = (parameters: Parameters): ReadonlyArray<Field> => {
   // A text, a `Map` or `URLSearchParams` of a caller without types would be sent as nothing.
   const isRecord = Object.prototype.toString.call(parameters) === "[object Object]"
-  const fields = Object.entries(isRecord ? parameters : { "": "not a record" }).flatMap(([name, values]) =>
+  const fields = Object.entries(isRecord ? parameters : { "": "not a record" }).flatMap((
+    [name, values]
+  ) =>
     [values].flat().flatMap((value): ReadonlyArray<Field> =>
       value === undefined || reveal(value) === "" ? [] : [[name, value]]
     )
@@ -215,22 +226,28 @@ const fieldsOf = (parameters: Parameters): ReadonlyArray<Field> => {
 
 /** Some servers do not read `+` as a space, so a space becomes `%20`. */
 const form = (fields: ReadonlyArray<Field>): string =>
-  fields.map((field) => field.map((text) => encodeURIComponent(reveal(text))).join("=")).join("&")
+  fields.map((field) => field.map((text) => encodeURIComponent(reveal(text))).join("=")).join(
+    "&"
+  )
 
-const reveal = (text: Parameter): string => Redacted.isRedacted(text) ? Redacted.value(text) : text
+const reveal = (text: Parameter): string =>
+  Redacted.isRedacted(text) ? Redacted.value(text) : text
 
 const withParameters = (
   fields: ReadonlyArray<Field>,
   build: (credentials: ClientCredentials) => HttpClientRequest.HttpClientRequest
 ): TokenRequest => {
   // Does not depend on the order of the parameters, nor on how the credentials are sent.
-  const identity = `[${fields.map((field) => JSON.stringify(field.map(reveal))).sort().join()}]`
+  const identity = `[${
+    fields.map((field) => JSON.stringify(field.map(reveal))).sort().join()
+  }]`
   const isSecret = fields.some(([, value]) => Redacted.isRedacted(value))
   return {
     identity: isSecret ? Redacted.make(identity) : identity,
     problem: problemOf(fields),
     checkCredentials: (credentials) => checkBy(encodedRules, credentials),
-    request: (credentials) => Effect.map(checkBy(encodedRules, credentials), () => build(credentials))
+    request: (credentials) =>
+      Effect.map(checkBy(encodedRules, credentials), () => build(credentials))
   }
 }
 

@@ -97,7 +97,9 @@ const problems: TokenResponseError["problems"] = [
   { path: "expires_in", expected: "a number of seconds" }
 ]
 
-const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), { errors: "all" })
+const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
+  errors: "all"
+})
 
 /**
  * Decodes the body of a successful response. Fails with `TokenResponseError`, which lists the paths of unusable fields
@@ -120,7 +122,9 @@ const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
 export const decode = (body: string): Either.Either<TokenResponse, TokenResponseError> =>
   Either.mapLeft(decodeJson(body), ({ issue }) => {
     const paths = fieldsAtFault(issue)
-    return new TokenResponseError({ problems: problems.filter(({ path }) => paths.includes(path)) })
+    return new TokenResponseError({
+      problems: problems.filter(({ path }) => paths.includes(path))
+    })
   })
 
 /** The top-level fields of an issue. Never reads its values, one of which may be the token. */

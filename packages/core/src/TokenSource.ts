@@ -47,7 +47,10 @@ export interface Acquisition {
  * @since 1.0.0
  * @category constants
  */
-export const missing: Acquisition = { reason: "Missing", replacing: /* @__PURE__ */ Option.none() }
+export const missing: Acquisition = {
+  reason: "Missing",
+  replacing: /* @__PURE__ */ Option.none()
+}
 
 /**
  * What the tokens of a source are for. Processes share tokens only if they agree on it, and know the secret.
@@ -110,7 +113,9 @@ export interface Service {
  * @since 1.0.0
  * @category tags
  */
-export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<TokenSource, Service>() {}
+export class TokenSource
+  extends Context.Tag("@store-api/core/TokenSource")<TokenSource, Service>()
+{}
 
 /**
  * Creates a source from its function. With a purpose, its tokens can be shared through `SharedTokenSource`. Without

@@ -34,7 +34,11 @@ export interface Service {
   /** Returns the entry of that key and what remains of it, or none if there is none or it has expired. */
   readonly get: (key: string) => Effect.Effect<Option.Option<Stored>, TokenStoreError>
   /** Sets or replaces the entry of that key, which expires after `life`. */
-  readonly put: (key: string, entry: string, life: Duration.DurationInput) => Effect.Effect<void, TokenStoreError>
+  readonly put: (
+    key: string,
+    entry: string,
+    life: Duration.DurationInput
+  ) => Effect.Effect<void, TokenStoreError>
   /** Removes the entry if it is still the given one. Returns whether it removed it. */
   readonly remove: (key: string, entry: string) => Effect.Effect<boolean, TokenStoreError>
   /** Takes the lease of that key, if it is free. It expires after `duration`. Leases are separate from entries. */
@@ -100,7 +104,9 @@ export interface Lease {
  * @since 1.0.0
  * @category tags
  */
-export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenStore, Service>() {}
+export class TokenStore
+  extends Context.Tag("@store-api/core/TokenStore")<TokenStore, Service>()
+{}
 
 /**
  * A failed operation of a store. Callers of the provider never see this error, because a store that is down counts as a
@@ -160,7 +166,8 @@ export const makeMemory: Effect.Effect<Service> = /* @__PURE__ */ Effect.gen(fun
             remaining: leftOf(valued, now)
           }))
       ),
-    put: (key, entry, life) => Effect.asVoid(setIf(entries, { key, value: entry, life }, constTrue)),
+    put: (key, entry, life) =>
+      Effect.asVoid(setIf(entries, { key, value: entry, life }, constTrue)),
     remove: (key, entry) => setIf(entries, { key, value: entry, life: 0 }, is(entry)),
     lease: (key, duration) =>
       Effect.suspend(() => {
@@ -189,7 +196,10 @@ export const makeMemory: Effect.Effect<Service> = /* @__PURE__ */ Effect.gen(fun
  * @since 1.0.0
  * @category layers
  */
-export const layerMemory: Layer.Layer<TokenStore> = /* @__PURE__ */ Layer.effect(TokenStore, makeMemory)
+export const layerMemory: Layer.Layer<TokenStore> = /* @__PURE__ */ Layer.effect(
+  TokenStore,
+  makeMemory
+)
 
 type Memory = ReadonlyMap<string, Valued>
 
@@ -201,7 +211,8 @@ interface Valued {
 }
 
 /** In milliseconds, by the clock that advanced further: the monotonic clock may stop while the machine sleeps. */
-const leftOf = ({ life, since }: Valued, now: instant.Instant): number => life - instant.elapsed(since, now)
+const leftOf = ({ life, since }: Valued, now: instant.Instant): number =>
+  life - instant.elapsed(since, now)
 
 const validAt = (now: instant.Instant, memory: Memory) =>
   new Map([...memory].filter(([, valued]) => leftOf(valued, now) > 0))

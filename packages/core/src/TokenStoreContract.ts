@@ -78,13 +78,17 @@ interface Store extends Omit<Service, "get" | "lease"> {
 
 type Problem = string | TokenStoreError
 
-const rule = (rule: string, steps: (store: Store, key: string) => Effect.Effect<unknown, Problem>): Rule => ({
+const rule = (
+  rule: string,
+  steps: (store: Store, key: string) => Effect.Effect<unknown, Problem>
+): Rule => ({
   rule,
   check: Effect.flatMap(TokenStore, (store) =>
     steps(
       {
         ...store,
-        get: (key) => Effect.map(store.get(key), (found) => Option.getOrUndefined(found)?.entry),
+        get: (key) =>
+          Effect.map(store.get(key), (found) => Option.getOrUndefined(found)?.entry),
         remaining: (key) =>
           Effect.flatMap(
             store.get(key),
@@ -100,7 +104,9 @@ const rule = (rule: string, steps: (store: Store, key: string) => Effect.Effect<
       Effect.mapError((problem) =>
         new TokenStoreContractError({
           rule,
-          problem: typeof problem === "string" ? problem : `${problem.operation} failed (${problem.reason})`
+          problem: typeof problem === "string"
+            ? problem
+            : `${problem.operation} failed (${problem.reason})`
         })
       ),
       Effect.withClock(Clock.make()),
@@ -110,7 +116,9 @@ const rule = (rule: string, steps: (store: Store, key: string) => Effect.Effect<
 
 const show = (value: unknown): string => {
   if (value === undefined) return "none"
-  if (typeof value === "string" && value.length > 40) return `a text of ${value.length} characters`
+  if (typeof value === "string" && value.length > 40) {
+    return `a text of ${value.length} characters`
+  }
   return typeof value === "object" ? "a lease" : JSON.stringify(value)
 }
 
@@ -121,11 +129,20 @@ const report = (what: string, seen: unknown, expected: string) =>
 
 /** Fails unless the operation returns this value. */
 const expect = <A>(what: string, operation: Effect.Effect<A, TokenStoreError>, expected: A) =>
-  Effect.flatMap(operation, (seen) => seen === expected ? Effect.void : report(what, seen, show(expected)))
+  Effect.flatMap(
+    operation,
+    (seen) => seen === expected ? Effect.void : report(what, seen, show(expected))
+  )
 
 /** Fails unless the operation returns a lease, and returns it. */
-const expectLease = (what: string, operation: Effect.Effect<Lease | undefined, TokenStoreError>) =>
-  Effect.flatMap(operation, (lease) => lease === undefined ? report(what, lease, "a lease") : Effect.succeed(lease))
+const expectLease = (
+  what: string,
+  operation: Effect.Effect<Lease | undefined, TokenStoreError>
+) =>
+  Effect.flatMap(
+    operation,
+    (lease) => lease === undefined ? report(what, lease, "a lease") : Effect.succeed(lease)
+  )
 
 /** Tries again for three seconds if a rule is broken, and once more, because a process may have stopped meanwhile. */
 const expectSoon = <A>(expectation: Effect.Effect<A, Problem>): Effect.Effect<A, Problem> =>
@@ -135,19 +152,27 @@ const expectSoon = <A>(expectation: Effect.Effect<A, Problem>): Effect.Effect<A,
       schedule: Schedule.spaced("10 millis").pipe(Schedule.upTo("3 seconds"))
     }),
     Effect.catchIf(Predicate.isString, () => expectation),
-    Effect.mapError((problem) => typeof problem === "string" ? `${problem}, even 3 seconds later` : problem)
+    Effect.mapError((problem) =>
+      typeof problem === "string" ? `${problem}, even 3 seconds later` : problem
+    )
   )
 
 /** Fails unless an operation succeeds for one of 50 callers at once. */
 const expectOne = <A>(what: string, operation: Effect.Effect<A, TokenStoreError>) =>
-  Effect.flatMap(Effect.all(Effect.replicate(operation, 50), { concurrency: "unbounded" }), (results) => {
-    const count = results.filter(Boolean).length
-    return count === 1 ? Effect.void : fail(`${what} succeeded for ${count} of 50 callers at once`)
-  })
+  Effect.flatMap(
+    Effect.all(Effect.replicate(operation, 50), { concurrency: "unbounded" }),
+    (results) => {
+      const count = results.filter(Boolean).length
+      return count === 1
+        ? Effect.void
+        : fail(`${what} succeeded for ${count} of 50 callers at once`)
+    }
+  )
 
 /** Runs steps one after the other, until one fails. */
-const inOrder = (...steps: ReadonlyArray<Effect.Effect<unknown, Problem>>): Effect.Effect<void, Problem> =>
-  Effect.all(steps, { discard: true })
+const inOrder = (
+  ...steps: ReadonlyArray<Effect.Effect<unknown, Problem>>
+): Effect.Effect<void, Problem> => Effect.all(steps, { discard: true })
 
 const minute = "1 minute"
 
@@ -171,7 +196,9 @@ const expectCountdown = (
     const passed = (yield* first) - (yield* Effect.delay(second, pause))
     const longest = (yield* monotonicMillis) - start
     const deviation = Math.max(pause - passed, passed - longest)
-    if (deviation > margin) yield* fail(`what remains of an entry is wrong by ${Math.round(deviation)} ms`)
+    if (deviation > margin) {
+      yield* fail(`what remains of an entry is wrong by ${Math.round(deviation)} ms`)
+    }
   })
 
 /**
@@ -184,7 +211,11 @@ const expectWithin = (
 ): Effect.Effect<void, Problem> =>
   Effect.gen(function*() {
     const end = (yield* monotonicMillis) + duration - margin
-    const problem = yield* Effect.catchIf(attempt(duration), Predicate.isString, Effect.succeed)
+    const problem = yield* Effect.catchIf(
+      attempt(duration),
+      Predicate.isString,
+      Effect.succeed
+    )
     if ((yield* monotonicMillis) >= end) {
       if (duration > 4000) return yield* fail("its operations take too long to check this")
       return yield* expectWithin(attempt, 2 * duration)
@@ -238,27 +269,37 @@ export const rules: ReadonlyArray<Rule> = [
       )
   ),
 
-  rule("keeps an entry for its lifetime", ({ get, put }, key) =>
-    expectWithin((duration) =>
-      inOrder(
-        put(key, "one", duration),
-        Effect.sleep(duration / 1.5),
-        expect("get after two thirds of the lifetime", get(key), "one")
+  rule(
+    "keeps an entry for its lifetime",
+    ({ get, put }, key) =>
+      expectWithin((duration) =>
+        inOrder(
+          put(key, "one", duration),
+          Effect.sleep(duration / 1.5),
+          expect("get after two thirds of the lifetime", get(key), "one")
+        )
       )
-    )),
+  ),
 
-  rule("returns what remains of an entry, even if it was read before", ({ put, remaining }, key) =>
-    expectCountdown(
-      Effect.as(put(key, "one", 60_000), 60_000),
-      4 * margin,
-      Effect.zipRight(remaining(key), remaining(key))
-    )),
+  rule(
+    "returns what remains of an entry, even if it was read before",
+    ({ put, remaining }, key) =>
+      expectCountdown(
+        Effect.as(put(key, "one", 60_000), 60_000),
+        4 * margin,
+        Effect.zipRight(remaining(key), remaining(key))
+      )
+  ),
 
-  rule("gives an entry that replaces another its own lifetime", ({ put, remaining }, key) =>
-    Effect.forEach(
-      [60_000, 30_000, 60_000],
-      (lifetime) => expectCountdown(Effect.as(put(key, "one", lifetime), lifetime), 0, remaining(key))
-    )),
+  rule(
+    "gives an entry that replaces another its own lifetime",
+    ({ put, remaining }, key) =>
+      Effect.forEach(
+        [60_000, 30_000, 60_000],
+        (lifetime) =>
+          expectCountdown(Effect.as(put(key, "one", lifetime), lifetime), 0, remaining(key))
+      )
+  ),
 
   rule(
     "removes an entry at the end of its lifetime, and a new entry has its own lifetime",
@@ -286,20 +327,26 @@ export const rules: ReadonlyArray<Rule> = [
       expect("get of another key", get(`${key}:other`), "one")
     )),
 
-  rule("removes an entry for only one of many concurrent callers", ({ put, remove }, key) =>
-    inOrder(
-      put(key, "one", minute),
-      expectOne("remove", remove(key, "one"))
-    )),
+  rule(
+    "removes an entry for only one of many concurrent callers",
+    ({ put, remove }, key) =>
+      inOrder(
+        put(key, "one", minute),
+        expectOne("remove", remove(key, "one"))
+      )
+  ),
 
-  rule("grants a lease to one caller, until it is released", ({ lease }, key) =>
-    Effect.gen(function*() {
-      const first = yield* expectLease("lease", lease(key, minute))
-      yield* expect("lease while another caller holds it", lease(key, minute), undefined)
-      yield* expectLease("lease of another key", lease(`${key}:other`, minute))
-      yield* first.release
-      yield* expectLease("lease after its release", lease(key, minute))
-    })),
+  rule(
+    "grants a lease to one caller, until it is released",
+    ({ lease }, key) =>
+      Effect.gen(function*() {
+        const first = yield* expectLease("lease", lease(key, minute))
+        yield* expect("lease while another caller holds it", lease(key, minute), undefined)
+        yield* expectLease("lease of another key", lease(`${key}:other`, minute))
+        yield* first.release
+        yield* expectLease("lease after its release", lease(key, minute))
+      })
+  ),
 
   rule(
     "grants a lease to only one of many concurrent callers",
@@ -311,7 +358,9 @@ export const rules: ReadonlyArray<Rule> = [
     ({ lease }, key) =>
       Effect.gen(function*() {
         const lost = yield* expectLease("lease", lease(key, shortLife))
-        const held = yield* expectSoon(expectLease("lease after the duration of another", lease(key, minute)))
+        const held = yield* expectSoon(
+          expectLease("lease after the duration of another", lease(key, minute))
+        )
         yield* expect("extend of the lost lease", lost.extend, false)
         yield* lost.release
         yield* expect("lease after the lost one was released", lease(key, minute), undefined)
@@ -338,7 +387,13 @@ export const rules: ReadonlyArray<Rule> = [
       Effect.gen(function*() {
         const lost = yield* expectLease("lease", lease(key, shortLife))
         // Each attempt comes when the extension before it would have ended.
-        yield* expectSoon(expect("extend after the duration", Effect.delay(lost.extend, shortLife + margin), false))
+        yield* expectSoon(
+          expect(
+            "extend after the duration",
+            Effect.delay(lost.extend, shortLife + margin),
+            false
+          )
+        )
         yield* expectLease("lease after that", lease(key, minute))
       })
   ),
@@ -360,16 +415,19 @@ export const rules: ReadonlyArray<Rule> = [
       )
   ),
 
-  rule("keeps leases and entries of one key separate", ({ get, lease, put, remove }, key) =>
-    Effect.gen(function*() {
-      const first = yield* expectLease("lease", lease(key, minute))
-      yield* expect("get of a key that has only a lease", get(key), undefined)
-      yield* put(key, "one", minute)
-      yield* expect("lease while it is held, after put", lease(key, minute), undefined)
-      yield* first.release
-      yield* expect("get after the release", get(key), "one")
-      yield* expectLease("lease after its release", lease(key, minute))
-      yield* expect("remove", remove(key, "one"), true)
-      yield* expect("lease while it is held, after remove", lease(key, minute), undefined)
-    }))
+  rule(
+    "keeps leases and entries of one key separate",
+    ({ get, lease, put, remove }, key) =>
+      Effect.gen(function*() {
+        const first = yield* expectLease("lease", lease(key, minute))
+        yield* expect("get of a key that has only a lease", get(key), undefined)
+        yield* put(key, "one", minute)
+        yield* expect("lease while it is held, after put", lease(key, minute), undefined)
+        yield* first.release
+        yield* expect("get after the release", get(key), "one")
+        yield* expectLease("lease after its release", lease(key, minute))
+        yield* expect("remove", remove(key, "one"), true)
+        yield* expect("lease while it is held, after remove", lease(key, minute), undefined)
+      })
+  )
 ]

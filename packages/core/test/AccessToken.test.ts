@@ -3,7 +3,17 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError } from "@store-api/core"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { DateTime, Duration, Effect, Either, Equal, Option, Redacted, Schema, TestClock } from "effect"
+import {
+  DateTime,
+  Duration,
+  Effect,
+  Either,
+  Equal,
+  Option,
+  Redacted,
+  Schema,
+  TestClock
+} from "effect"
 
 const acquiredAt = DateTime.unsafeMake("2026-01-01T00:00:00Z")
 const minute = 60_000
@@ -50,7 +60,10 @@ describe("AccessToken", () => {
       const { expired, remaining, token, valid } = yield* checkedAt(millis)
       assert.isFalse(expired)
       assert.strictEqual(remaining, left)
-      assert.isTrue(Either.isRight(valid) && valid.right === token, "ensureValid returns the token itself")
+      assert.isTrue(
+        Either.isRight(valid) && valid.right === token,
+        "ensureValid returns the token itself"
+      )
     })
 
     test.each(expiredCases)("%s, the token has expired", function*([, millis, reason]) {
@@ -59,7 +72,11 @@ describe("AccessToken", () => {
       assert.strictEqual(remaining, 0)
       const error = Either.merge(valid)
       assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-      deepStrictEqual([error.reason, error.expiredAt, error.retryAt], [reason, token.expiresAt, undefined])
+      deepStrictEqual([error.reason, error.expiredAt, error.retryAt], [
+        reason,
+        token.expiresAt,
+        undefined
+      ])
       assert.strictEqual(error.checkedAt.epochMillis, acquiredAt.epochMillis + millis)
     })
   })
@@ -68,7 +85,14 @@ describe("AccessToken", () => {
     it("the constructor requires only value, acquiredAt and expiresAt", () => {
       const token = tokenOf()
       deepStrictEqual(
-        [token.tokenType, token.scope, token.applicationName, token.developerEmail, token.issuedAt, token.clientId],
+        [
+          token.tokenType,
+          token.scope,
+          token.applicationName,
+          token.developerEmail,
+          token.issuedAt,
+          token.clientId
+        ],
         ["Bearer", "", Option.none(), Option.none(), Option.none(), Option.none()]
       )
       assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
@@ -84,7 +108,10 @@ describe("AccessToken", () => {
       assert.isTrue(Equal.equals(tokenOf(), tokenOf()))
       assert.isFalse(Equal.equals(tokenOf(), tokenOf("invented-token-0002")))
       assert.isFalse(
-        Equal.equals(tokenOf(), new AccessToken.AccessToken({ ...tokenOf(), applicationName: Option.some("Shop") }))
+        Equal.equals(
+          tokenOf(),
+          new AccessToken.AccessToken({ ...tokenOf(), applicationName: Option.some("Shop") })
+        )
       )
     })
 
@@ -95,13 +122,28 @@ describe("AccessToken", () => {
         ...tokenOf(secret),
         developerEmail: Option.some(Redacted.make(email))
       })
-      const unredacted = { ...token, value: Redacted.value(token.value), developerEmail: email }
-      assert.isTrue(shows(unredacted, secret) && shows(unredacted, email), "control: the search finds both")
+      const unredacted = {
+        ...token,
+        value: Redacted.value(token.value),
+        developerEmail: email
+      }
+      assert.isTrue(
+        shows(unredacted, secret) && shows(unredacted, email),
+        "control: the search finds both"
+      )
       const values = [
-        ...[token, Option.some(token), { ...token }, yield* Schema.encode(AccessToken.AccessToken)(token)],
-        Effect.runSyncExit(Schema.encode(AccessToken.AccessToken)({ ...token, tokenType: "mac" } as never)),
+        token,
+        Option.some(token),
+        { ...token },
+        yield* Schema.encode(AccessToken.AccessToken)(token),
+        Effect.runSyncExit(
+          Schema.encode(AccessToken.AccessToken)({ ...token, tokenType: "mac" } as never)
+        ),
         Schema.decodeUnknownEither(AccessToken.AccessToken)({ value: token.value }),
-        Schema.decodeUnknownEither(AccessToken.AccessToken)({ ...token, value: Redacted.make(1) })
+        Schema.decodeUnknownEither(AccessToken.AccessToken)({
+          ...token,
+          value: Redacted.make(1)
+        })
       ]
       for (const value of values) assert.isFalse(shows(value, secret) || shows(value, email))
       assert.include(renderings(token), "redacted")

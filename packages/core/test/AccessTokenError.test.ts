@@ -28,7 +28,10 @@ const refused = (
     changedByFormDecoding
   })
 const response = new AccessTokenError.TokenResponseError({
-  problems: [{ path: "access_token", expected: "a bearer token" }, { path: "", expected: "a JSON object" }]
+  problems: [{ path: "access_token", expected: "a bearer token" }, {
+    path: "",
+    expected: "a JSON object"
+  }]
 })
 const configuration = new AccessTokenError.ConfigurationError({
   option: "authUrl",
@@ -41,22 +44,40 @@ const untrusted = new AccessTokenError.UntrustedOriginError({
 const store = new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })
 
 /** Every tag with every reason, whether asking again may help, and a piece of the advice that it must give. */
-const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transient: boolean, advice: RegExp]> = [
+const family: ReadonlyArray<
+  readonly [AccessTokenError.AccessTokenError, transient: boolean, advice: RegExp]
+> = [
   [expired("Elapsed"), true, /get a new one from AccessTokenProvider/],
   [expired("ClockMovedBack"), true, /get a new one from AccessTokenProvider/],
   [expired("DeadOnArrival"), true, /check the system clock and the expires_in/],
   [credentials("clientId", "is empty"), false, /correct the client credentials/],
-  [credentials("clientSecret", "is missing from the configuration"), false, /correct the client credentials/],
+  [
+    credentials("clientSecret", "is missing from the configuration"),
+    false,
+    /correct the client credentials/
+  ],
   [request("Transport"), true, /check authUrl, the network and the proxy/],
   [request("Timeout"), true, /try again later/],
-  [request("Certificate"), false, /check authUrl, the system clock and its certificate authorities/],
+  [
+    request("Certificate"),
+    false,
+    /check authUrl, the system clock and its certificate authorities/
+  ],
   [request("Proxy"), false, /check the user name and password for the proxy/],
   [request("Redirect"), false, /set authUrl to its target/],
   [request("TooLarge"), false, /check authUrl/],
   [request("Closed"), false, /keep its scope open/],
   [refused("InvalidClient"), false, /check the client id and secret/],
-  [refused("InvalidClient", true), false, /characters that servers read differently, such as \+ or %/],
-  [refused("InvalidRequest"), false, /check authUrl, and the parameters of the token request if it has any/],
+  [
+    refused("InvalidClient", true),
+    false,
+    /characters that servers read differently, such as \+ or %/
+  ],
+  [
+    refused("InvalidRequest"),
+    false,
+    /check authUrl, and the parameters of the token request if it has any/
+  ],
   [refused("RateLimited"), true, /send fewer requests/],
   [refused("Unavailable"), true, /try again later/],
   [refused("Other"), false, /check authUrl and what the client is allowed to do/],
@@ -66,16 +87,23 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
 
 const rows = family.map(([error, transient, advice]) => {
   const detail = "field" in error ? error.field : "reason" in error ? error.reason : ""
-  const raw = "changedByFormDecoding" in error && error.changedByFormDecoding ? " of raw credentials" : ""
+  const raw = "changedByFormDecoding" in error && error.changedByFormDecoding
+    ? " of raw credentials"
+    : ""
   const status = "httpStatus" in error && error.httpStatus === 401 ? " with status 401" : ""
-  return [`${error._tag} ${detail}${raw}${status}`.trim(), { error, transient, advice }] as const
+  return [`${error._tag} ${detail}${raw}${status}`.trim(), {
+    error,
+    transient,
+    advice
+  }] as const
 })
 
 const outside = [configuration, untrusted, store].map((error) => [error._tag, error] as const)
 const all = [...rows.map(([name, { error }]) => [name, error] as const), ...outside]
 
 const printed: Array<string> = []
-const print = (line: unknown) => void printed.push(typeof line === "string" ? line : inspect(line, { depth: 50 }))
+const print = (line: unknown) =>
+  void printed.push(typeof line === "string" ? line : inspect(line, { depth: 50 }))
 
 /** Effect's loggers. The default logger prints the output of the first one. */
 const loggers: ReadonlyArray<readonly [name: string, logger: Logger.Logger<unknown, void>]> = [
@@ -88,7 +116,8 @@ const loggers: ReadonlyArray<readonly [name: string, logger: Logger.Logger<unkno
 ]
 
 /** One sentence: it starts with a capital, ends with a full stop, and no other sentence starts inside. */
-const isOneSentence = (text: string) => /^[A-Z].*[^.]\.$/.test(text) && !/[.!?]\s+[A-Z]/.test(text) && !/\n/.test(text)
+const isOneSentence = (text: string) =>
+  /^[A-Z].*[^.]\.$/.test(text) && !/[.!?]\s+[A-Z]/.test(text) && !/\n/.test(text)
 
 describe("AccessTokenError", () => {
   it.each(all)("the message of %s is one sentence that says what to do", (_name, error) => {
@@ -98,11 +127,14 @@ describe("AccessTokenError", () => {
     }
   })
 
-  it.each(rows)("%s gives its advice, is of the family, and is transient if asking again may help", (_name, row) => {
-    assert.match(row.error.message, row.advice)
-    assert.isTrue(AccessTokenError.isAccessTokenError(row.error))
-    assert.strictEqual(AccessTokenError.isTransient(row.error), row.transient)
-  })
+  it.each(rows)(
+    "%s gives its advice, is of the family, and is transient if asking again may help",
+    (_name, row) => {
+      assert.match(row.error.message, row.advice)
+      assert.isTrue(AccessTokenError.isAccessTokenError(row.error))
+      assert.strictEqual(AccessTokenError.isTransient(row.error), row.transient)
+    }
+  )
 
   it("messages hold what helps to find the fault: times, attempts, code, status, words, paths, origins", () => {
     assert.include(expired("Elapsed").message, "2026-01-01T00:00:00")
@@ -110,16 +142,35 @@ describe("AccessTokenError", () => {
     assert.include(request("Transport").message, "2 attempts, EINVENTED")
     assert.include(request("Transport", 1).message, "(1 attempt,")
     const { TokenRefusedError, TokenRequestError } = AccessTokenError
-    assert.include(new TokenRequestError({ reason: "Timeout", attempts: 0 }).message, "(0 attempts)")
+    assert.include(
+      new TokenRequestError({ reason: "Timeout", attempts: 0 }).message,
+      "(0 attempts)"
+    )
     assert.include(
       refused("Other").message,
       "(status 418, invented_code, what the endpoint of version 2.1 said): check"
     )
-    assert.include(new TokenRefusedError({ reason: "Other", httpStatus: 404 }).message, "(status 404)")
-    const sentence = { reason: "Other", httpStatus: 418, description: "It is a teapot. " } as const
-    assert.include(new TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
-    assert.include(response.message, "access_token must be a bearer token; the body must be a JSON object")
-    assert.include(credentials("clientSecret", "is empty").message, "The clientSecret is empty")
+    assert.include(
+      new TokenRefusedError({ reason: "Other", httpStatus: 404 }).message,
+      "(status 404)"
+    )
+    const sentence = {
+      reason: "Other",
+      httpStatus: 418,
+      description: "It is a teapot. "
+    } as const
+    assert.include(
+      new TokenRefusedError(sentence).message,
+      "(status 418, It is a teapot): check"
+    )
+    assert.include(
+      response.message,
+      "access_token must be a bearer token; the body must be a JSON object"
+    )
+    assert.include(
+      credentials("clientSecret", "is empty").message,
+      "The clientSecret is empty"
+    )
     assert.include(configuration.message, "The option authUrl is empty")
     assert.include(untrusted.message, "https://elsewhere.example")
     assert.include(untrusted.message, "https://api.shop.example, https://other.shop.example")
@@ -127,7 +178,11 @@ describe("AccessTokenError", () => {
   })
 
   it("describe uses the names that a program gives to the options, and changes nothing else", () => {
-    const names = { authUrl: "--auth-url", clientSecret: "STORE_API_CLIENT_SECRET", "client.trustedOrigins": "--trust" }
+    const names = {
+      authUrl: "--auth-url",
+      clientSecret: "STORE_API_CLIENT_SECRET",
+      "client.trustedOrigins": "--trust"
+    }
     const insecure = new AccessTokenError.ConfigurationError({
       option: "authUrl",
       reason: "must be an https URL",
@@ -137,16 +192,42 @@ describe("AccessTokenError", () => {
       insecure.describe({ ...names, allowInsecure: "--allow-insecure" }),
       "--auth-url must be an https URL, unless --allow-insecure is set."
     )
-    assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
+    assert.strictEqual(
+      insecure.message,
+      "The option authUrl must be an https URL, unless allowInsecure is set."
+    )
     assert.strictEqual(configuration.message, "The option authUrl is empty.")
-    assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
+    assert.match(
+      credentials("clientSecret", "is empty").describe(names),
+      /^STORE_API_CLIENT_SECRET is empty:/
+    )
     const variable = "MY_STORE_CLIENT_SECRET"
-    const read = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is empty", variable })
-    assert.strictEqual(read.message, "MY_STORE_CLIENT_SECRET is empty: correct the client credentials.")
-    assert.strictEqual(read.describe(names), credentials("clientSecret", "is empty").describe(names))
+    const read = new AccessTokenError.CredentialsError({
+      field: "clientSecret",
+      reason: "is empty",
+      variable
+    })
+    assert.strictEqual(
+      read.message,
+      "MY_STORE_CLIENT_SECRET is empty: correct the client credentials."
+    )
+    assert.strictEqual(
+      read.describe(names),
+      credentials("clientSecret", "is empty").describe(names)
+    )
     assert.include(untrusted.describe(names), "add the origin to --trust.")
-    for (const error of [request("Transport"), request("Redirect"), refused("InvalidRequest"), response]) {
-      assert.strictEqual(error.describe(names), error.message.replaceAll("authUrl", "--auth-url"))
+    for (
+      const error of [
+        request("Transport"),
+        request("Redirect"),
+        refused("InvalidRequest"),
+        response
+      ]
+    ) {
+      assert.strictEqual(
+        error.describe(names),
+        error.message.replaceAll("authUrl", "--auth-url")
+      )
       assert.include(error.message, "authUrl")
     }
   })
@@ -156,7 +237,11 @@ describe("AccessTokenError", () => {
       // A copy of its properties is another object.
       if (name !== ": JSON of a spread") assert.include(text, error.message, name)
     }
-    assert.notInclude(JSON.stringify({ ...error }), error.message, "control: a copy does not show it")
+    assert.notInclude(
+      JSON.stringify({ ...error }),
+      error.message,
+      "control: a copy does not show it"
+    )
   })
 
   it.effect.each(loggers)(
@@ -166,7 +251,10 @@ describe("AccessTokenError", () => {
         for (const [name, error] of all) {
           const text = "an invented text"
           const logs = [
-            ...[[text, error], [error], [{ error }], [text, Cause.fail(error)], [text, Cause.die(error)]]
+            ...[[text, error], [error], [{ error }], [text, Cause.fail(error)], [
+              text,
+              Cause.die(error)
+            ]]
               .map((values) => Effect.logWarning(...values)),
             Effect.annotateLogs(Effect.logWarning(text), "error", error)
           ]
@@ -194,7 +282,9 @@ describe("AccessTokenError", () => {
       ? AccessTokenError.withRetryAt(error, Option.some(later))
       : error
     for (const original of [error, waiting]) {
-      const decoded = Schema.decodeUnknownSync(schema)(JSON.parse(JSON.stringify(Schema.encodeSync(schema)(original))))
+      const decoded = Schema.decodeUnknownSync(schema)(
+        JSON.parse(JSON.stringify(Schema.encodeSync(schema)(original)))
+      )
       deepStrictEqual(decoded, original)
       assert.strictEqual(decoded.constructor, original.constructor)
       assert.strictEqual(decoded.message, original.message)
@@ -208,17 +298,28 @@ describe("AccessTokenError", () => {
   const ofClient = "check the client id and secret, and what the client is allowed to do."
   const ofPath = "check authUrl and the path of the token endpoint."
 
-  it.each<readonly [status: number, advice: string, codes: ReadonlyArray<string | undefined>]>([
-    [400, ofParameters, ["invalid_scope", "invalid_target"]],
-    [400, ofUrl, ["my_invalid_scope", "invalid_scopes", "my_invalid_grant", "invalid_grants"]],
-    [400, ofClient, ["invalid_grant", "unauthorized_client"]],
-    [400, ofPath, [undefined]],
-    [404, ofPath, [undefined]],
-    [405, ofPath, ["invented"]]
-  ])("a refusal with status %s: %s, because of the code: %j", (status, advice, codes) => {
+  it.each<readonly [status: number, advice: string, codes: ReadonlyArray<string | undefined>]>(
+    [
+      [400, ofParameters, ["invalid_scope", "invalid_target"]],
+      [400, ofUrl, [
+        "my_invalid_scope",
+        "invalid_scopes",
+        "my_invalid_grant",
+        "invalid_grants"
+      ]],
+      [400, ofClient, ["invalid_grant", "unauthorized_client"]],
+      [400, ofPath, [undefined]],
+      [404, ofPath, [undefined]],
+      [405, ofPath, ["invented"]]
+    ]
+  )("a refusal with status %s: %s, because of the code: %j", (status, advice, codes) => {
     const reason = status === 400 ? "InvalidRequest" : "Other"
     for (const code of codes) {
-      const error = new AccessTokenError.TokenRefusedError({ reason, httpStatus: status, code })
+      const error = new AccessTokenError.TokenRefusedError({
+        reason,
+        httpStatus: status,
+        code
+      })
       assert.include(error.message, `): ${advice}`)
     }
   })
@@ -226,7 +327,10 @@ describe("AccessTokenError", () => {
   it("names the request that sends any character to a server that form-decodes", () => {
     const error = refused("InvalidClient", true)
     assert.match(error.message, / or %, unless TokenRequest\.clientSecretPost sends them\.$/)
-    assert.match(error.describe({ "endpoint.request": "--post" }), / or %, unless --post sends them\.$/)
+    assert.match(
+      error.describe({ "endpoint.request": "--post" }),
+      / or %, unless --post sends them\.$/
+    )
   })
 
   it("explains form-decoding only for refused credentials that it changes", () => {
@@ -238,70 +342,128 @@ describe("AccessTokenError", () => {
   const permanent = rows.filter(([, { error }]) =>
     error._tag === "CredentialsError" ||
     ("reason" in error &&
-      ["Certificate", "Proxy", "Redirect", "Closed", "InvalidClient", "InvalidRequest"].includes(error.reason))
+      ["Certificate", "Proxy", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
+        .includes(error.reason))
   )
   const others = rows.filter((row) => !permanent.includes(row))
 
-  it.each(others)("withRetryAt gives %s another retryAt, at the end of its message", (_name, { error }) => {
-    deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
-    const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
-    deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
-    assert.isUndefined(error.retryAt, "the first is as it was")
-    assert.strictEqual(waiting.constructor, error.constructor)
-    assert.strictEqual(waiting.message, `${error.message} Retry after 2026-01-01T00:05:00.000Z.`)
-    deepStrictEqual({ ...AccessTokenError.withRetryAt(Option.none())(waiting) }, { ...error })
-  })
+  it.each(others)(
+    "withRetryAt gives %s another retryAt, at the end of its message",
+    (_name, { error }) => {
+      deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
+      const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
+      deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
+      assert.isUndefined(error.retryAt, "the first is as it was")
+      assert.strictEqual(waiting.constructor, error.constructor)
+      assert.strictEqual(
+        waiting.message,
+        `${error.message} Retry after 2026-01-01T00:05:00.000Z.`
+      )
+      deepStrictEqual({ ...AccessTokenError.withRetryAt(Option.none())(waiting) }, {
+        ...error
+      })
+    }
+  )
 
   it.each(permanent)("withRetryAt leaves %s without a retryAt", (_name, { error }) => {
     deepStrictEqual([permanent.length, others.length], [9, 11])
     assert.strictEqual(AccessTokenError.withRetryAt(error, Option.some(later)), error)
-    const withOne = new (error.constructor as new(fields: unknown) => AccessTokenError.AccessTokenError)({
-      ...error,
-      retryAt: later
+    const withOne =
+      new (error.constructor as new(fields: unknown) => AccessTokenError.AccessTokenError)({
+        ...error,
+        retryAt: later
+      })
+    deepStrictEqual({ ...AccessTokenError.withRetryAt(withOne, Option.some(later)) }, {
+      ...error
     })
-    deepStrictEqual({ ...AccessTokenError.withRetryAt(withOne, Option.some(later)) }, { ...error })
   })
 
   it("no other value is of the family, transient or has a retryAt", () => {
-    const similar = { _tag: "TokenRequestError", reason: "Transport", attempts: 1, retryAt: later }
-    const others = [undefined, null, 0, "TokenExpiredError", {}, new Error("other"), configuration, untrusted, similar]
+    const similar = {
+      _tag: "TokenRequestError",
+      reason: "Transport",
+      attempts: 1,
+      retryAt: later
+    }
+    const others = [
+      undefined,
+      null,
+      0,
+      "TokenExpiredError",
+      {},
+      new Error("other"),
+      configuration,
+      untrusted,
+      similar
+    ]
     for (const other of others) {
-      assert.isFalse(AccessTokenError.isAccessTokenError(other) || AccessTokenError.isTransient(other))
+      assert.isFalse(
+        AccessTokenError.isAccessTokenError(other) || AccessTokenError.isTransient(other)
+      )
       deepStrictEqual(AccessTokenError.retryAt(other), Option.none())
     }
   })
 
   it("a TokenResponseError that is decoded keeps only the path and what was expected there", () => {
     const encoded = Schema.encodeSync(AccessTokenError.TokenResponseError)(response)
-    const problems = encoded.problems.map((problem) => ({ ...problem, actual: "an invented token" }))
+    const problems = encoded.problems.map((problem) => ({
+      ...problem,
+      actual: "an invented token"
+    }))
     deepStrictEqual(
-      Schema.decodeUnknownSync(AccessTokenError.TokenResponseError)({ ...encoded, problems }).problems,
+      Schema.decodeUnknownSync(AccessTokenError.TokenResponseError)({ ...encoded, problems })
+        .problems,
       response.problems
     )
   })
 
   it("prints no field without a value, even if it is given as undefined", () => {
-    const { ConfigurationError, CredentialsError, TokenRefusedError, TokenRequestError } = AccessTokenError
+    const { ConfigurationError, CredentialsError, TokenRefusedError, TokenRequestError } =
+      AccessTokenError
     const retryAt = undefined
     const errors = [
-      new ConfigurationError({ option: "authUrl", reason: "is empty", permittedBy: undefined }),
-      new CredentialsError({ field: "clientId", reason: "is empty", variable: undefined, retryAt }),
+      new ConfigurationError({
+        option: "authUrl",
+        reason: "is empty",
+        permittedBy: undefined
+      }),
+      new CredentialsError({
+        field: "clientId",
+        reason: "is empty",
+        variable: undefined,
+        retryAt
+      }),
       new TokenRequestError({ reason: "Timeout", attempts: 1, code: undefined, retryAt }),
-      new TokenRefusedError({ reason: "Other", httpStatus: 500, code: undefined, description: undefined, retryAt }),
+      new TokenRefusedError({
+        reason: "Other",
+        httpStatus: 500,
+        code: undefined,
+        description: undefined,
+        retryAt
+      }),
       ...rows.map(([, { error }]) => AccessTokenError.withRetryAt(Option.none())(error))
     ]
-    const isShown = (error: object) => /undefined/.test(inspect(error) + format("%s %O", error, error))
+    const isShown = (error: object) =>
+      /undefined/.test(inspect(error) + format("%s %O", error, error))
     for (const error of errors) {
       assert.isFalse(isShown(error), inspect(error))
       assert.notInclude(Object.values(error), undefined)
     }
-    assert.isTrue(isShown({ ...errors[0], permittedBy: undefined }), "control: the search finds it")
+    assert.isTrue(
+      isShown({ ...errors[0], permittedBy: undefined }),
+      "control: the search finds it"
+    )
   })
 
   it("the optional fields of a constructor may be omitted", () => {
     const error = new AccessTokenError.TokenRefusedError({ reason: "Other", httpStatus: 500 })
     deepStrictEqual({ ...error }, { ...error, changedByFormDecoding: false })
-    assert.sameMembers(Object.keys(error), ["_tag", "reason", "httpStatus", "changedByFormDecoding"])
+    assert.sameMembers(Object.keys(error), [
+      "_tag",
+      "reason",
+      "httpStatus",
+      "changedByFormDecoding"
+    ])
   })
 
   it("the sentence of Proxy names the proxy and 407", () => {

@@ -6,7 +6,15 @@ import { Effect, Either, Exit, FastCheck as FC } from "effect"
 import { baseUrl, endpointUrl, isLoopback } from "../src/internal/baseUrl.js"
 
 describe("baseUrl", () => {
-  const loopback = ["localhost", "LOCALHOST", "shop.localhost", "127.0.0.1", "127.10.20.255", "127.1", "2130706433"]
+  const loopback = [
+    "localhost",
+    "LOCALHOST",
+    "shop.localhost",
+    "127.0.0.1",
+    "127.10.20.255",
+    "127.1",
+    "2130706433"
+  ]
   const others = [
     "localhost.shop.example",
     "notlocalhost",
@@ -17,12 +25,22 @@ describe("baseUrl", () => {
   ]
 
   it.each([
-    ...[...loopback, "[::1]", "[0:0:0:0:0:0:0:1]"].map((host) => [`http://${host}`, true] as const),
-    ...[...others, "[::]", "[::ffff:10.0.0.1]"].map((host) => [`http://${host}`, false] as const)
+    ...[...loopback, "[::1]", "[0:0:0:0:0:0:0:1]"].map((host) =>
+      [`http://${host}`, true] as const
+    ),
+    ...[...others, "[::]", "[::ffff:10.0.0.1]"].map((host) =>
+      [`http://${host}`, false] as const
+    )
   ])("%s is a loopback address: %s", (url, expected) => {
     assert.strictEqual(isLoopback(new URL(url)), expected)
-    assert.strictEqual(Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", url, false))), expected)
-    assert.isTrue(Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", url, true))), "allowInsecure allows it")
+    assert.strictEqual(
+      Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", url, false))),
+      expected
+    )
+    assert.isTrue(
+      Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", url, true))),
+      "allowInsecure allows it"
+    )
   })
 
   const elsewhere = "must be an https URL, or an http URL of this machine"
@@ -33,31 +51,79 @@ describe("baseUrl", () => {
       "is not a URL that starts with https://",
       ["canary", "canary.shop.example", "/canary", "https://"]
     ],
-    ["must be an https URL", ["ftp://canary.shop.example", "file:///canary", "javascript:canary", "canary:8080"]],
+    ["must be an https URL", [
+      "ftp://canary.shop.example",
+      "file:///canary",
+      "javascript:canary",
+      "canary:8080"
+    ]],
     [
       "must not contain a user name or password",
       ["canary@", ":canary@", "user:canary@"].map((user) => `https://${user}auth.shop.example`)
     ],
-    ["must not have a query", ["/?key=canary", "/?", "/canary?"].map((end) => `https://canary.shop.example${end}`)],
-    ["must not have a fragment", ["/#canary", "/#"].map((end) => `https://canary.shop.example${end}`)],
-    [elsewhere, ["canary.shop.example", "10.0.0.1/canary", "localhost.canary.example"].map((rest) => `http://${rest}`)]
-  ])("fails with a ConfigurationError that %s, and does not contain the URL: %j", (reason, texts) => {
-    for (const value of texts.flatMap((text) => URL.canParse(text) ? [text, new URL(text)] : [text])) {
-      const error = Effect.runSync(Effect.flip(baseUrl("authUrl", value, false)))
-      deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", "authUrl", reason])
-      assert.strictEqual(error.permittedBy, reason === elsewhere ? "allowInsecure" : undefined)
-      const isAllowed = Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", value, true)))
-      assert.strictEqual(isAllowed, reason === elsewhere, "allowInsecure relaxes no other rule")
-      assert.isFalse(shows(error, "canary"))
+    [
+      "must not have a query",
+      ["/?key=canary", "/?", "/canary?"].map((end) => `https://canary.shop.example${end}`)
+    ],
+    [
+      "must not have a fragment",
+      ["/#canary", "/#"].map((end) => `https://canary.shop.example${end}`)
+    ],
+    [
+      elsewhere,
+      ["canary.shop.example", "10.0.0.1/canary", "localhost.canary.example"].map((rest) =>
+        `http://${rest}`
+      )
+    ]
+  ])(
+    "fails with a ConfigurationError that %s, and does not contain the URL: %j",
+    (reason, texts) => {
+      for (
+        const value of texts.flatMap((text) =>
+          URL.canParse(text) ? [text, new URL(text)] : [text]
+        )
+      ) {
+        const error = Effect.runSync(Effect.flip(baseUrl("authUrl", value, false)))
+        deepStrictEqual([error._tag, error.option, error.reason], [
+          "ConfigurationError",
+          "authUrl",
+          reason
+        ])
+        assert.strictEqual(
+          error.permittedBy,
+          reason === elsewhere ? "allowInsecure" : undefined
+        )
+        const isAllowed = Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", value, true)))
+        assert.strictEqual(
+          isAllowed,
+          reason === elsewhere,
+          "allowInsecure relaxes no other rule"
+        )
+        assert.isFalse(shows(error, "canary"))
+      }
     }
-  })
+  )
 
   it("accepts https and http of this machine, as a string and as a URL", () => {
-    const hosts = ["localhost", "localhost:80/base", "auth.localhost:8080", "127.0.0.1:8080", "127.9.9.9", "[::1]:80"]
-    const secure = ["https://auth.shop.example", "https://auth.shop.example:8443/base/", "HTTPS://AUTH.SHOP.EXAMPLE"]
+    const hosts = [
+      "localhost",
+      "localhost:80/base",
+      "auth.localhost:8080",
+      "127.0.0.1:8080",
+      "127.9.9.9",
+      "[::1]:80"
+    ]
+    const secure = [
+      "https://auth.shop.example",
+      "https://auth.shop.example:8443/base/",
+      "HTTPS://AUTH.SHOP.EXAMPLE"
+    ]
     for (const url of [...secure, ...hosts.map((host) => `http://${host}`)]) {
       for (const value of [url, new URL(url)]) {
-        assert.strictEqual(Effect.runSync(baseUrl("authUrl", value, false)).href, new URL(url).href)
+        assert.strictEqual(
+          Effect.runSync(baseUrl("authUrl", value, false)).href,
+          new URL(url).href
+        )
       }
     }
   })
@@ -70,12 +136,36 @@ describe("baseUrl", () => {
   const path = "/v1/oauth/accesstoken"
 
   it.each([
-    { what: "its path is that of the specification", authUrl: "https://x/a/%20b//", url: `https://x/a/%20b${path}` },
-    { what: "a host with the name of the path is not the path", authUrl: "https://x", path: "/x", url: "https://x/x" },
+    {
+      what: "its path is that of the specification",
+      authUrl: "https://x/a/%20b//",
+      url: `https://x/a/%20b${path}`
+    },
+    {
+      what: "a host with the name of the path is not the path",
+      authUrl: "https://x",
+      path: "/x",
+      url: "https://x/x"
+    },
     { what: "the path may be a slash", authUrl: "https://x", path: "/", url: "https://x/" },
-    { what: "without a path, the base URL stays as it is", authUrl: "https://x/a//", path: "", url: "https://x/a//" },
-    { what: "slashes at its end count as one", authUrl: "https://x/a//", path: "b", url: "https://x/a/b" },
-    { what: "it may begin like the path", authUrl: "https://x/token/a", path: "token", url: "https://x/token/a/token" }
+    {
+      what: "without a path, the base URL stays as it is",
+      authUrl: "https://x/a//",
+      path: "",
+      url: "https://x/a//"
+    },
+    {
+      what: "slashes at its end count as one",
+      authUrl: "https://x/a//",
+      path: "b",
+      url: "https://x/a/b"
+    },
+    {
+      what: "it may begin like the path",
+      authUrl: "https://x/token/a",
+      path: "token",
+      url: "https://x/token/a/token"
+    }
   ])("the URL of an endpoint: $what", ({ url, ...options }) => {
     assert.strictEqual(Effect.runSync(endpointUrl(options)), url)
   })
@@ -84,12 +174,21 @@ describe("baseUrl", () => {
     const authUrl = "http://x"
     const error = Effect.runSync(Effect.flip(endpointUrl({ authUrl })))
     deepStrictEqual([error.option, error.permittedBy], ["authUrl", "allowInsecure"])
-    assert.isTrue(Exit.isFailure(Effect.runSyncExit(endpointUrl({ authUrl, allowInsecure: false }))))
-    assert.strictEqual(Effect.runSync(endpointUrl({ authUrl, allowInsecure: true, path: "x" })), "http://x/x")
+    assert.isTrue(
+      Exit.isFailure(Effect.runSyncExit(endpointUrl({ authUrl, allowInsecure: false })))
+    )
+    assert.strictEqual(
+      Effect.runSync(endpointUrl({ authUrl, allowInsecure: true, path: "x" })),
+      "http://x/x"
+    )
   })
 
   prop("accepts only https or loopback URLs without query, fragment and user info", [FC.oneof(
-    FC.webUrl({ withFragments: true, withQueryParameters: true, validSchemes: ["http", "https", "ftp"] }),
+    FC.webUrl({
+      withFragments: true,
+      withQueryParameters: true,
+      validSchemes: ["http", "https", "ftp"]
+    }),
     FC.string(),
     FC.string().map((rest) => `https://auth.shop.example${rest}`),
     FC.string().map((rest) => `https://${rest}`)

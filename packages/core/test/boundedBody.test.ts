@@ -8,7 +8,8 @@ import * as boundedBody from "../src/internal/boundedBody.js"
 
 describe("boundedBody", () => {
   const get = HttpClientRequest.get("https://auth.shop.example")
-  const respond = (body: BodyInit | null) => HttpClientResponse.fromWeb(get, new Response(body))
+  const respond = (body: BodyInit | null) =>
+    HttpClientResponse.fromWeb(get, new Response(body))
 
   /** A response with the bytes in chunks of this size, and whether its stream was cancelled. */
   const streamed = (bytes: Uint8Array, size: number) => {
@@ -42,7 +43,13 @@ describe("boundedBody", () => {
   test("reads a body of exactly the limit, and none that is a byte longer", function*() {
     assert.strictEqual(yield* boundedBody.read(respond("a".repeat(100)), 100), "a".repeat(100))
     const longer = new Uint8Array(101).fill(97)
-    for (const response of [respond(longer), streamed(longer, 60).response, streamed(longer, 100).response]) {
+    for (
+      const response of [
+        respond(longer),
+        streamed(longer, 60).response,
+        streamed(longer, 100).response
+      ]
+    ) {
       assert.isUndefined(yield* boundedBody.read(response, 100))
     }
   })
@@ -59,7 +66,10 @@ describe("boundedBody", () => {
   })
 
   test("counts bytes, not characters, and omits a byte order mark", function*() {
-    assert.strictEqual(yield* boundedBody.read(respond("\u00e9".repeat(50)), 100), "\u00e9".repeat(50))
+    assert.strictEqual(
+      yield* boundedBody.read(respond("\u00e9".repeat(50)), 100),
+      "\u00e9".repeat(50)
+    )
     assert.isUndefined(yield* boundedBody.read(respond("\u00e9".repeat(51)), 100))
     assert.strictEqual(yield* boundedBody.read(respond("\ufeff{}"), 100), "{}")
   })
@@ -84,7 +94,12 @@ describe("boundedBody", () => {
 
   test("drain reads a body of 64 KiB to its end, and cancels a longer one, without a wait of its caller", function*() {
     for (const size of [100, 1000, 65_536]) {
-      for (const [length, cancelled] of [[65_536, false], [65_537, true], [1_000_000, true]] as const) {
+      for (
+        const [length, cancelled] of [[65_536, false], [65_537, true], [
+          1_000_000,
+          true
+        ]] as const
+      ) {
         const { response, state } = streamed(new Uint8Array(length), size)
         yield* boundedBody.drain(response)
         assert.strictEqual(state.pulled, 0)
@@ -121,7 +136,14 @@ describe("boundedBody", () => {
   test("drain ignores a body that fails, or that was read before", function*() {
     const read = respond("abc")
     yield* read.text
-    for (const response of [read, respond(failingAfter("abc")), respond(failingAfter("")), respond(null)]) {
+    for (
+      const response of [
+        read,
+        respond(failingAfter("abc")),
+        respond(failingAfter("")),
+        respond(null)
+      ]
+    ) {
       yield* countingFibers((fibers) =>
         Effect.gen(function*() {
           yield* boundedBody.drain(response)

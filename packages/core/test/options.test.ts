@@ -5,11 +5,27 @@
 import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials } from "@store-api/core"
-import { SharedTokenSource, StoreAuth, TokenEndpoint, TokenSource, TokenStore } from "@store-api/core"
+import {
+  AccessTokenError,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  ClientCredentials,
+  SharedTokenSource,
+  StoreAuth,
+  TokenEndpoint,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
 import { shows } from "@store-api/testing/renderings"
 import { propEffect, test } from "@store-api/testing/test"
-import { anyWrongDuration, isRefused, notA, notADuration, untyped, type Wrong } from "@store-api/testing/wrongOptions"
+import {
+  anyWrongDuration,
+  isRefused,
+  notA,
+  notADuration,
+  untyped,
+  type Wrong
+} from "@store-api/testing/wrongOptions"
 import { Duration, Effect, Layer, Logger, Redacted, Ref } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
 import { drive, endpoint, member } from "./support/fleet.js"
@@ -36,7 +52,10 @@ const ofStore = {
   apiUrl: urls,
   clientId: [...notA.text, undefined, Redacted.make("demo-client")],
   clientSecret: [...notA.secret, undefined, "a plain canary", Redacted.make(undefined)],
-  credentials: [...notA.object, ClientCredentials.make({ clientId: "a", clientSecret: Redacted.make("canary") })],
+  credentials: [
+    ...notA.object,
+    ClientCredentials.make({ clientId: "a", clientSecret: Redacted.make("canary") })
+  ],
   allowInsecure: notA.boolean,
   transformClient: [...notA.function, () => undefined],
   endpoint: [...notA.object, Duration.seconds(1)],
@@ -45,7 +64,9 @@ const ofStore = {
   shared: [...notA.object, Duration.seconds(1)]
 } satisfies Wrong<StoreAuth.SecretOptions & StoreAuth.Sharing>
 
-type Part<Name extends keyof typeof ofStore> = NonNullable<(StoreAuth.SecretOptions & StoreAuth.Sharing)[Name]>
+type Part<Name extends keyof typeof ofStore> = NonNullable<
+  (StoreAuth.SecretOptions & StoreAuth.Sharing)[Name]
+>
 
 const ofEndpoint: Wrong<Part<"endpoint">> = {
   path: [...notA.text, "canary path", "https://canary.example/token", "token#canary"],
@@ -99,7 +120,9 @@ const wrong: Readonly<Record<string, ReadonlyArray<unknown>>> = Object.fromEntri
     "client.": ofClient,
     "client.header.": ofHeader,
     "shared.": ofSharing
-  }).flatMap(([part, options]) => Object.entries(options).map(([name, values]) => [part + name, values]))
+  }).flatMap(([part, options]) =>
+    Object.entries(options).map(([name, values]) => [part + name, values])
+  )
 )
 
 const durations = Object.keys(wrong).filter((option) => wrong[option]?.includes("1 secnd"))
@@ -113,25 +136,39 @@ const valid = {
 }
 
 /** A copy of options with another value at a path. */
-const withValue = (options: object, [name = "", ...rest]: ReadonlyArray<string>, value: unknown): object => ({
+const withValue = (
+  options: object,
+  [name = "", ...rest]: ReadonlyArray<string>,
+  value: unknown
+): object => ({
   ...options,
-  [name]: rest.length === 0 ? value : withValue({ ...Reflect.get(options, name) as object | undefined }, rest, value)
+  [name]: rest.length === 0
+    ? value
+    : withValue({ ...Reflect.get(options, name) as object | undefined }, rest, value)
 })
 
 type Build = Effect.Effect<unknown, unknown>
 
 /** Checks that an effect fails before it sends a request. */
-const isRefusedEarly = (build: (client: FakeClient.FakeClient) => Build, option: string, value: unknown) =>
+const isRefusedEarly = (
+  build: (client: FakeClient.FakeClient) => Build,
+  option: string,
+  value: unknown
+) =>
   Effect.suspend(() => {
     const client = FakeClient.make(FakeClient.token)
-    return Effect.map(isRefused(build(client), option, value), () => assert.lengthOf(client.times, 0))
+    return Effect.map(isRefused(build(client), option, value), () =>
+      assert.lengthOf(client.times, 0))
   })
 
 const built = <A, E>(layer: Layer.Layer<A, E>): Build => Effect.scoped(Layer.build(layer))
 
 const shared = (options: unknown) => (client: FakeClient.FakeClient): Build =>
   built(
-    Layer.provide(Layer.suspend(() => StoreAuth.layerShared(untyped(options))), [client.layer, TokenStore.layerMemory])
+    Layer.provide(Layer.suspend(() => StoreAuth.layerShared(untyped(options))), [
+      client.layer,
+      TokenStore.layerMemory
+    ])
   )
 
 describe("a layer fails with a wrong value", () => {
@@ -141,42 +178,75 @@ describe("a layer fails with a wrong value", () => {
     }
   })
 
-  propEffect("of any option that is a duration", [anyWrongDuration], ([duration]) =>
-    Effect.forEach(
-      durations,
-      (option) => isRefusedEarly(shared(withValue(valid, option.split("."), duration)), option, duration),
-      { discard: true }
-    ))
+  propEffect(
+    "of any option that is a duration",
+    [anyWrongDuration],
+    ([duration]) =>
+      Effect.forEach(
+        durations,
+        (option) =>
+          isRefusedEarly(
+            shared(withValue(valid, option.split("."), duration)),
+            option,
+            duration
+          ),
+        { discard: true }
+      )
+  )
 
   test("which is not a record of options", function*() {
-    for (const options of [undefined, ...notA.object]) yield* isRefusedEarly(shared(options), "options", options)
+    for (const options of [undefined, ...notA.object]) {
+      yield* isRefusedEarly(shared(options), "options", options)
+    }
   })
 })
 
 const source = TokenSource.layer(
-  () => Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })),
-  Effect.succeed({ name: ["a"], secret: Redacted.make("an invented secret"), maxLifetime: "60 minutes" })
+  () =>
+    Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })),
+  Effect.succeed({
+    name: ["a"],
+    secret: Redacted.make("an invented secret"),
+    maxLifetime: "60 minutes"
+  })
 )
 
 const provider = Layer.provide(AccessTokenProvider.layer(), source)
 
 /** Other ways to pass the same options. */
-const ways: Readonly<Record<string, (options: never, client: FakeClient.FakeClient) => Build>> = {
-  "StoreAuth.layer": (options, { layer }) => built(Layer.provide(StoreAuth.layer(options), layer)),
-  "StoreAuth.make": (options, { layer }) => Effect.scoped(Effect.provide(StoreAuth.make(options), layer)),
+const ways: Readonly<
+  Record<string, (options: never, client: FakeClient.FakeClient) => Build>
+> = {
+  "StoreAuth.layer": (options, { layer }) =>
+    built(Layer.provide(StoreAuth.layer(options), layer)),
+  "StoreAuth.make": (options, { layer }) =>
+    Effect.scoped(Effect.provide(StoreAuth.make(options), layer)),
   "StoreAuth.layerFromSource": (options, { layer }) =>
     built(Layer.provide(StoreAuth.layerFromSource(options), [layer, source])),
-  "TokenEndpoint.make": (options, { layer }) => Effect.provide(TokenEndpoint.make(options), layer),
-  "AccessTokenProvider.make": (options) => Effect.scoped(Effect.provide(AccessTokenProvider.make(options), source)),
+  "TokenEndpoint.make": (options, { layer }) =>
+    Effect.provide(TokenEndpoint.make(options), layer),
+  "AccessTokenProvider.make": (options) =>
+    Effect.scoped(Effect.provide(AccessTokenProvider.make(options), source)),
   "AuthorizedHttpClient.make": (options, { layer }) =>
     Effect.provide(AuthorizedHttpClient.make(options), Layer.merge(layer, provider)),
   "AuthorizedHttpClient.layerHttpClient": (options, { layer }) =>
-    built(Layer.provide(AuthorizedHttpClient.layerHttpClient(options), Layer.merge(layer, provider))),
+    built(
+      Layer.provide(
+        AuthorizedHttpClient.layerHttpClient(options),
+        Layer.merge(layer, provider)
+      )
+    ),
   "SharedTokenSource.make": (options) =>
-    Effect.provide(SharedTokenSource.make(options), Layer.merge(source, TokenStore.layerMemory))
+    Effect.provide(
+      SharedTokenSource.make(options),
+      Layer.merge(source, TokenStore.layerMemory)
+    )
 }
 
-const credentials = ClientCredentials.make({ clientId: "a", clientSecret: Redacted.make("an invented secret") })
+const credentials = ClientCredentials.make({
+  clientId: "a",
+  clientSecret: Redacted.make("an invented secret")
+})
 const apiUrl = "https://api.store.example"
 
 /** Options without the path of their part in front of the name, as a module takes them. */
@@ -195,14 +265,27 @@ const rows: ReadonlyArray<readonly [way: string, option: string, options: unknow
   ["TokenEndpoint.make", "endpoint", undefined],
   ["TokenEndpoint.make", "authUrl", {}],
   ["TokenEndpoint.make", "credentials", { authUrl: valid.authUrl }],
-  ["TokenEndpoint.make", "credentials", { authUrl: valid.authUrl, credentials: { clientId: "canary" } }],
-  ["TokenEndpoint.make", "endpoint.deadline", { authUrl: valid.authUrl, credentials, deadline: NaN }],
+  ["TokenEndpoint.make", "credentials", {
+    authUrl: valid.authUrl,
+    credentials: { clientId: "canary" }
+  }],
+  ["TokenEndpoint.make", "endpoint.deadline", {
+    authUrl: valid.authUrl,
+    credentials,
+    deadline: NaN
+  }],
   ["AccessTokenProvider.make", "provider", "30 seconds"],
   ["AccessTokenProvider.make", "provider.cooldown", { cooldown: "30 seconds" }],
   ["AuthorizedHttpClient.make", "client", undefined],
   ["AuthorizedHttpClient.make", "apiUrl", {}],
-  ["AuthorizedHttpClient.make", "client.header.name", { apiUrl, header: { format: () => "a canary" } }],
-  ["AuthorizedHttpClient.layerHttpClient", "client.retryUnauthorized", { apiUrl, retryUnauthorized: "no" }],
+  ["AuthorizedHttpClient.make", "client.header.name", {
+    apiUrl,
+    header: { format: () => "a canary" }
+  }],
+  ["AuthorizedHttpClient.layerHttpClient", "client.retryUnauthorized", {
+    apiUrl,
+    retryUnauthorized: "no"
+  }],
   ["SharedTokenSource.make", "shared", 5],
   ["SharedTokenSource.make", "provider.leeway", { leeway: -1 }],
   ["SharedTokenSource.make", "shared.lease", { lease: -1 }]
@@ -211,7 +294,11 @@ const rows: ReadonlyArray<readonly [way: string, option: string, options: unknow
 test.each(rows)("%s fails and names %s", function*([way, option, options]) {
   const build = ways[way]
   assert.isDefined(build)
-  yield* isRefusedEarly((client) => Effect.suspend(() => build(untyped(options), client)), option, options)
+  yield* isRefusedEarly(
+    (client) => Effect.suspend(() => build(untyped(options), client)),
+    option,
+    options
+  )
 })
 
 test("the options of these tests are valid but for that one", function*() {
@@ -229,18 +316,34 @@ test("ClientCredentials.make fails with a CredentialsError that names the field"
   const clientId = "demo-client"
   const plain = "must be wrapped with Redacted.make"
   deepStrictEqual(yield* refused(undefined), ["CredentialsError", "clientId", "is missing"])
-  deepStrictEqual(yield* refused({ clientId: 5 }), ["CredentialsError", "clientId", "must be a text"])
-  deepStrictEqual(yield* refused({ clientId }), ["CredentialsError", "clientSecret", "is missing"])
-  deepStrictEqual(yield* refused({ clientId, clientSecret: "canary" }), ["CredentialsError", "clientSecret", plain])
+  deepStrictEqual(yield* refused({ clientId: 5 }), [
+    "CredentialsError",
+    "clientId",
+    "must be a text"
+  ])
+  deepStrictEqual(yield* refused({ clientId }), [
+    "CredentialsError",
+    "clientSecret",
+    "is missing"
+  ])
+  deepStrictEqual(yield* refused({ clientId, clientSecret: "canary" }), [
+    "CredentialsError",
+    "clientSecret",
+    plain
+  ])
 })
 
 /** A source whose purpose is given by JavaScript. */
 const ofPurpose = (purpose: unknown) => {
-  const acquire = () => FakeClient.acquire(FakeClient.make(FakeClient.token)).pipe(Effect.orDie)
+  const acquire = () =>
+    FakeClient.acquire(FakeClient.make(FakeClient.token)).pipe(Effect.orDie)
   return Effect.map(TokenStore.makeMemory, (store) => ({
     store,
     made: SharedTokenSource.make().pipe(
-      Effect.provideService(TokenSource.TokenSource, TokenSource.make(acquire, untyped(purpose))),
+      Effect.provideService(
+        TokenSource.TokenSource,
+        TokenSource.make(acquire, untyped(purpose))
+      ),
       Effect.provideService(TokenStore.TokenStore, store)
     )
   }))
@@ -262,37 +365,63 @@ test("a purpose of a source that is not an Effect fails", function*() {
   }
 })
 
-const purpose = { name: ["a"], secret: Redacted.make("an invented secret"), maxLifetime: "60 minutes" }
+const purpose = {
+  name: ["a"],
+  secret: Redacted.make("an invented secret"),
+  maxLifetime: "60 minutes"
+}
 
 test.each([
-  ["TokenSource.purpose.name", [...notA.list, undefined, []].map((name) => ({ ...purpose, name }))],
+  [
+    "TokenSource.purpose.name",
+    [...notA.list, undefined, []].map((name) => ({ ...purpose, name }))
+  ],
   [
     "TokenSource.purpose.secret",
     [...notA.secret, Redacted.make("")].map((secret) => ({ ...purpose, secret }))
   ],
-  ["TokenSource.purpose.maxLifetime", positiveDurations.map((maxLifetime) => ({ ...purpose, maxLifetime }))]
-])("a source that returns a purpose with a wrong value acquires tokens, and warns of %s", function*([name, purposes]) {
-  for (const wrong of [...purposes, undefined]) {
-    const lines: Array<string> = []
-    const { made } = yield* ofPurpose(Effect.succeed(wrong))
-    const { acquire } = yield* made
-    const logger = Logger.make(({ annotations, message }) => {
-      lines.push(`${String(message)}: ${String(Object.fromEntries(annotations)["reason"])}`)
-    })
-    yield* Effect.provide(acquire(TokenSource.missing), Logger.replace(Logger.defaultLogger, logger))
-    assert.lengthOf(lines, 1)
-    if (wrong === undefined) {
-      assert.match(lines[0] ?? "", /^The purpose .* could not be read; .* is not shared/)
-      continue
+  [
+    "TokenSource.purpose.maxLifetime",
+    positiveDurations.map((maxLifetime) => ({ ...purpose, maxLifetime }))
+  ]
+])(
+  "a source that returns a purpose with a wrong value acquires tokens, and warns of %s",
+  function*([name, purposes]) {
+    for (const wrong of [...purposes, undefined]) {
+      const lines: Array<string> = []
+      const { made } = yield* ofPurpose(Effect.succeed(wrong))
+      const { acquire } = yield* made
+      const logger = Logger.make(({ annotations, message }) => {
+        lines.push(`${String(message)}: ${String(Object.fromEntries(annotations)["reason"])}`)
+      })
+      yield* Effect.provide(
+        acquire(TokenSource.missing),
+        Logger.replace(Logger.defaultLogger, logger)
+      )
+      assert.lengthOf(lines, 1)
+      if (wrong === undefined) {
+        assert.match(lines[0] ?? "", /^The purpose .* could not be read; .* is not shared/)
+        continue
+      }
+      assert.match(
+        lines[0] ?? "",
+        new RegExp(`^The purpose .* is not shared: The option ${name} must be .*[.]$`)
+      )
     }
-    assert.match(lines[0] ?? "", new RegExp(`^The purpose .* is not shared: The option ${name} must be .*[.]$`))
   }
-})
+)
 
 test("credentials of another type fail with a CredentialsError at each acquisition", function*() {
-  for (const given of [undefined, null, 5, {}, { clientId: "a" }, { clientId: "a", clientSecret: "a canary" }]) {
+  for (
+    const given of [undefined, null, 5, {}, { clientId: "a" }, {
+      clientId: "a",
+      clientSecret: "a canary"
+    }]
+  ) {
     const client = FakeClient.make(FakeClient.token)
-    const error = yield* Effect.flip(FakeClient.acquire(client, { credentials: Effect.succeed(untyped(given)) }))
+    const error = yield* Effect.flip(
+      FakeClient.acquire(client, { credentials: Effect.succeed(untyped(given)) })
+    )
     assert.strictEqual(error._tag, "CredentialsError", inspect(given))
     assert.isFalse(shows(error, "canary"))
     assert.lengthOf(client.times, 0)
@@ -307,7 +436,10 @@ test("a lease has whole milliseconds, and is clamped to 100 milliseconds and an 
     const store = TokenStore.TokenStore.of({
       ...memory,
       lease: (key, duration) =>
-        Effect.zipRight(Ref.update(leases, (all) => [...all, Duration.toMillis(duration)]), memory.lease(key, duration))
+        Effect.zipRight(
+          Ref.update(leases, (all) => [...all, Duration.toMillis(duration)]),
+          memory.lease(key, duration)
+        )
     })
     const { acquire } = yield* member(source, store, { lease })
     yield* (yield* drive(yield* Effect.fork(acquire(TokenSource.missing)))).exit

@@ -10,11 +10,15 @@ import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth, TokenRequest } from "@store-api/core"
+import {
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  StoreAuth,
+  TokenRequest
+} from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { withHeadersOnSpans } from "@store-api/testing/effectLine"
 import * as Canary from "@store-api/testing/leaksIn"
-import { find } from "@store-api/testing/leaksIn"
 import { test } from "@store-api/testing/test"
 import { Effect, identity, Layer, Logger, LogLevel, Redacted, type Tracer } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
@@ -36,7 +40,11 @@ const collector = Effect.acquireRelease(
       request.on("data", (chunk: Buffer) => chunks.push(chunk))
       request.on("end", () => {
         const contentType = request.headers["content-type"] ?? ""
-        posts.push({ path: request.url ?? "", contentType, body: Buffer.concat(chunks).toString() })
+        posts.push({
+          path: request.url ?? "",
+          contentType,
+          body: Buffer.concat(chunks).toString()
+        })
         response.setHeader("content-type", "application/json").end("{}")
       })
     })
@@ -52,7 +60,9 @@ const collector = Effect.acquireRelease(
 
 /** What the tests read of OTLP. */
 interface Attributed {
-  readonly attributes: ReadonlyArray<{ readonly key: string; readonly value: Readonly<Record<string, unknown>> }>
+  readonly attributes: ReadonlyArray<
+    { readonly key: string; readonly value: Readonly<Record<string, unknown>> }
+  >
 }
 interface Span extends Attributed {
   readonly name: string
@@ -62,8 +72,10 @@ interface Span extends Attributed {
   readonly status: { readonly code: number }
   readonly links?: ReadonlyArray<unknown>
 }
-interface MetricOf
-  extends Partial<Record<"sum" | "gauge" | "histogram", { readonly dataPoints: ReadonlyArray<Attributed> }>>
+interface MetricOf extends
+  Partial<
+    Record<"sum" | "gauge" | "histogram", { readonly dataPoints: ReadonlyArray<Attributed> }>
+  >
 {
   readonly name: string
   readonly unit: string
@@ -74,7 +86,10 @@ const attributesOf = ({ attributes }: Attributed) =>
 /** The innermost objects of a request, whose JSON nests arrays of objects. */
 const innermost = ({ body }: Post, ...keys: ReadonlyArray<string>) =>
   keys.reduce<ReadonlyArray<unknown>>(
-    (objects, key) => objects.flatMap((object) => (object as Readonly<Record<string, ReadonlyArray<unknown>>>)[key]),
+    (objects, key) =>
+      objects.flatMap((object) =>
+        (object as Readonly<Record<string, ReadonlyArray<unknown>>>)[key]
+      ),
     [JSON.parse(body)]
   )
 
@@ -118,7 +133,11 @@ const runWithExporters = <E>(store: string, exporters: Layer.Layer<never, E>) =>
     )
     const issued = yield* emulator.tokens
     assert.strictEqual(issued.length, 3)
-    return [secret, clientId, ...issued.map(({ value }) => Canary.token(Redacted.value(value)))]
+    return [
+      secret,
+      clientId,
+      ...issued.map(({ value }) => Canary.token(Redacted.value(value)))
+    ]
   })
 
 /** Four acquisitions: the second sent two requests, and the last failed. None is a child of the application's span. */
@@ -134,30 +153,42 @@ const assertSpans = (posts: ReadonlyArray<Post>) => {
   for (const { parentSpanId } of acquisitions) assert.isTrue(!parentSpanId, "a root span")
   for (const span of [...acquisitions, ...requests]) {
     // Effect's own exporter (0.64) marks every failed span as interrupted.
-    const own = Object.keys(attributesOf(span)).filter((key) => !["span.label", "status.interrupted"].includes(key))
+    const own = Object.keys(attributesOf(span)).filter((key) =>
+      !["span.label", "status.interrupted"].includes(key)
+    )
     deepStrictEqual([own, span.links ?? []], [[], []])
   }
   const traces = new Set([application, ...acquisitions].map((span) => span?.traceId))
   assert.strictEqual(traces.size, 5, "one trace per acquisition")
   const perAcquisition = acquisitions.map(({ spanId, traceId }) =>
-    requests.filter((request) => request.parentSpanId === spanId && request.traceId === traceId).length
+    requests.filter((request) =>
+      request.parentSpanId === spanId && request.traceId === traceId
+    ).length
   )
   deepStrictEqual(perAcquisition.sort(), [1, 1, 1, 2])
-  const failed = [acquisitions, requests].map((all) => all.filter(({ status }) => status.code === 2).length)
+  const failed = [acquisitions, requests].map((all) =>
+    all.filter(({ status }) => status.code === 2).length
+  )
   deepStrictEqual(failed, [1, 2])
   // Spans of the HTTP client: children of our span for token requests, of the application's for API calls.
   const clients = spans.filter(({ name }) => /^(http\.client )?(GET|POST)$/.test(name))
-  const ofEndpoint = clients.filter(({ parentSpanId }) => requests.some(({ spanId }) => spanId === parentSpanId))
+  const ofEndpoint = clients.filter(({ parentSpanId }) =>
+    requests.some(({ spanId }) => spanId === parentSpanId)
+  )
   deepStrictEqual([ofEndpoint.length, clients.length], [5, 8])
 }
 
 /** The last export happens after the layer's scope closed, when no token is cached. */
 const assertMetrics = (store: string, posts: ReadonlyArray<Post>) => {
   const last = posts.filter(({ path }) => path === "/v1/metrics").at(-1)
-  const metrics = last ? innermost(last, "resourceMetrics", "scopeMetrics", "metrics") as ReadonlyArray<MetricOf> : []
+  const metrics = last
+    ? innermost(last, "resourceMetrics", "scopeMetrics", "metrics") as ReadonlyArray<MetricOf>
+    : []
   const own = metrics.filter(({ name }) => name.startsWith("store_api_"))
   const table = own.flatMap(({ gauge, histogram, name, sum, unit }) => {
-    const points = [sum, gauge, histogram].flatMap((kind) => kind?.dataPoints ?? []).map(attributesOf)
+    const points = [sum, gauge, histogram].flatMap((kind) => kind?.dataPoints ?? []).map(
+      attributesOf
+    )
     return points.some((labels) => labels["store"] === store) ? [`${name} ${unit}`] : []
   })
   deepStrictEqual(table.sort(), [
@@ -173,13 +204,17 @@ const assertMetrics = (store: string, posts: ReadonlyArray<Post>) => {
 /** The last export has time on a busy machine, too. */
 const shop = { resource: { serviceName: "a shop" }, shutdownTimeout: "30 seconds" } as const
 
-const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string) => Layer.Layer<never>]> = [[
+const otlp: ReadonlyArray<
+  readonly [string, ReadonlyArray<string>, (url: string) => Layer.Layer<never>]
+> = [[
   "the SDK's exporters",
   ["/v1/metrics", "/v1/traces"],
   (url) =>
     Layer.discard(NodeSdk.layer(() => ({
       ...shop,
-      spanProcessor: new SimpleSpanProcessor(new OTLPTraceExporter({ url: `${url}/v1/traces` })),
+      spanProcessor: new SimpleSpanProcessor(
+        new OTLPTraceExporter({ url: `${url}/v1/traces` })
+      ),
       metricReader: new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter({ url: `${url}/v1/metrics` }),
         exportIntervalMillis: 3_600_000
@@ -188,7 +223,8 @@ const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string)
 ], [
   "Effect's own exporters",
   ["/v1/logs", "/v1/metrics", "/v1/traces"],
-  (baseUrl) => Otlp.layerJson({ baseUrl, ...shop }).pipe(Layer.provide(NodeHttpClient.layerUndici))
+  (baseUrl) =>
+    Otlp.layerJson({ baseUrl, ...shop }).pipe(Layer.provide(NodeHttpClient.layerUndici))
 ]]
 
 describe("the span of the HTTP client", () => {
@@ -196,32 +232,46 @@ describe("the span of the HTTP client", () => {
   const spansOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.gen(function*() {
       const spans: Array<Tracer.Span> = []
-      yield* Effect.withTracer(effect, observed(yield* Effect.tracer, (span) => spans.push(span)))
+      yield* Effect.withTracer(
+        effect,
+        observed(yield* Effect.tracer, (span) => spans.push(span))
+      )
       return {
         // Effect 4 names it after the method alone.
         names: spans.map(({ name }) => name.replace("http.client ", "")),
-        queries: spans.flatMap(({ attributes }) => attributes.has("url.query") ? [attributes.get("url.query")] : [])
+        queries: spans.flatMap(({ attributes }) =>
+          attributes.has("url.query") ? [attributes.get("url.query")] : []
+        )
       }
     })
 
   /** One token request. */
   const acquire = (
-    change: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
+    change: (
+      request: HttpClientRequest.HttpClientRequest
+    ) => HttpClientRequest.HttpClientRequest,
     transformClient: (client: HttpClient.HttpClient) => HttpClient.HttpClient = identity
   ) => {
     const client = FakeClient.make(FakeClient.token)
-    const transformed = Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, transformClient))
+    const transformed = Layer.effect(
+      HttpClient.HttpClient,
+      Effect.map(HttpClient.HttpClient, transformClient)
+    )
     const request = TokenRequest.make({
       identity: "shop",
       request: () => Effect.succeed(change(HttpClientRequest.post("")))
     })
-    return FakeClient.acquire({ ...client, layer: Layer.provide(transformed, client.layer) }, { request })
+    return FakeClient.acquire({ ...client, layer: Layer.provide(transformed, client.layer) }, {
+      request
+    })
   }
 
   const withQuery = HttpClientRequest.setUrlParam("key", "an-invented-key")
 
   /** Decides for itself which requests have a span. */
-  const traced = HttpClient.transformResponse(Effect.locally(HttpClient.currentTracerDisabledWhen, () => false))
+  const traced = HttpClient.transformResponse(
+    Effect.locally(HttpClient.currentTracerDisabledWhen, () => false)
+  )
 
   test("exists for a token request without a query", function*() {
     const expected = { names: ["TokenEndpoint.request", "POST"], queries: [] }
@@ -235,14 +285,19 @@ describe("the span of the HTTP client", () => {
       ["of the request, over a client with its own rule", withQuery, traced],
       ["that the given client adds", identity, HttpClient.mapRequest(withQuery)]
     ] as const
-  )("does not exist for a token request with a query %s", function*([, change, transformClient]) {
-    const { names, queries } = yield* spansOf(acquire(change, transformClient))
-    deepStrictEqual([names, queries], [["TokenEndpoint.request"], []])
-  })
+  )(
+    "does not exist for a token request with a query %s",
+    function*([, change, transformClient]) {
+      const { names, queries } = yield* spansOf(acquire(change, transformClient))
+      deepStrictEqual([names, queries], [["TokenEndpoint.request"], []])
+    }
+  )
 
   test("control: shows the query of another request", function*() {
     const client = FakeClient.make(FakeClient.token)
-    const send = HttpClient.execute(withQuery(HttpClientRequest.post("https://auth.shop.example")))
+    const send = HttpClient.execute(
+      withQuery(HttpClientRequest.post("https://auth.shop.example"))
+    )
     const { queries } = yield* spansOf(Effect.provide(send, client.layer))
     deepStrictEqual(queries, ["key=an-invented-key"])
   })
@@ -256,6 +311,6 @@ describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters)
     for (const { contentType } of posts) assert.include(contentType, "application/json")
     assertSpans(posts)
     assertMetrics(name, posts)
-    for (const { body } of posts) deepStrictEqual(find(body, canaries), [])
+    for (const { body } of posts) deepStrictEqual(Canary.find(body, canaries), [])
   })
 })

@@ -1,9 +1,21 @@
 /** The types of core as its users meet them. docs/reference/api has the type of each function and field. */
-import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
-import { type AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { ClientCredentials, StoreAuth, TokenRequest, TokenStore } from "@store-api/core"
-import type { DateTime, Redacted, Schema } from "effect"
-import { Config, Effect, Layer } from "effect"
+import {
+  FetchHttpClient,
+  type HttpClient,
+  type HttpClientError,
+  HttpClientRequest
+} from "@effect/platform"
+import {
+  type AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  ClientCredentials,
+  StoreAuth,
+  TokenRequest,
+  TokenStore
+} from "@store-api/core"
+import { Config, type DateTime, Effect, Layer, type Redacted, type Schema } from "effect"
 import { expect, test } from "tstyche"
 
 type Token = AccessToken.AccessToken
@@ -28,7 +40,9 @@ test("AccessTokenError", () => {
 })
 
 test("the tags of errors that no acquisition fails with", () => {
-  expect<[Invalid["_tag"], Untrusted["_tag"]]>().type.toBe<["ConfigurationError", "UntrustedOriginError"]>()
+  expect<[Invalid["_tag"], Untrusted["_tag"]]>().type.toBe<
+    ["ConfigurationError", "UntrustedOriginError"]
+  >()
 })
 
 test("each handler of catchTags gets its own error, and the others remain", () => {
@@ -49,7 +63,9 @@ test("each handler of catchTags gets its own error, and the others remain", () =
   Effect.catchTags(get, { NoSuchError: Effect.succeed })
   const call = ({} as AuthorizedHttpClient.Service).execute(HttpClientRequest.get("/orders"))
   const ofHttp = { RequestError: Effect.succeed, ResponseError: Effect.succeed }
-  const handled = call.pipe(Effect.catchTags({ ...ofHttp, UntrustedOriginError: Effect.succeed }))
+  const handled = call.pipe(
+    Effect.catchTags({ ...ofHttp, UntrustedOriginError: Effect.succeed })
+  )
   expect(Effect.flip(handled)).type.toBeAssignableTo<Effect.Effect<Failure, unknown>>()
   expect(Effect.flip(call)).type.not.toBeAssignableTo<Effect.Effect<Failure, unknown>>()
 })
@@ -62,11 +78,19 @@ test("an authorized client fails with the errors of HTTP, of tokens and of origi
 
 test("AuthorizedHttpClient.withAccessToken, in both forms", () => {
   type Options = AuthorizedHttpClient.Options
-  type Result<E, R> = Effect.Effect<HttpClient.HttpClient.With<E | Failure | Untrusted, R>, Invalid, Provider>
+  type Result<E, R> = Effect.Effect<
+    HttpClient.HttpClient.With<E | Failure | Untrusted, R>,
+    Invalid,
+    Provider
+  >
   const client = {} as HttpClient.HttpClient.With<"own error", "own need">
   const options: Options = { apiUrl: "https://api.store.example" }
-  expect(AuthorizedHttpClient.withAccessToken(client, options)).type.toBe<Result<"own error", "own need">>()
-  expect(AuthorizedHttpClient.withAccessToken(options)(client)).type.toBe<Result<"own error", "own need">>()
+  expect(AuthorizedHttpClient.withAccessToken(client, options)).type.toBe<
+    Result<"own error", "own need">
+  >()
+  expect(AuthorizedHttpClient.withAccessToken(options)(client)).type.toBe<
+    Result<"own error", "own need">
+  >()
   expect(AuthorizedHttpClient.withAccessToken).type.toBe<{
     (options: Options): <E, R>(client: HttpClient.HttpClient.With<E, R>) => Result<E, R>
     <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options): Result<E, R>
@@ -75,32 +99,55 @@ test("AuthorizedHttpClient.withAccessToken, in both forms", () => {
 })
 
 test("only ClientCredentials.make creates credentials, after checking the values", () => {
-  expect<ClientCredentials.ClientCredentials>().type.not.toBeAssignableFrom<ClientCredentials.Options>()
+  expect<ClientCredentials.ClientCredentials>().type.not.toBeAssignableFrom<
+    ClientCredentials.Options
+  >()
 })
 
 test("a layer takes its options from a Config, whole or field by field", () => {
-  const fields = { authUrl: Config.string("AUTH_URL"), apiUrl: Config.string("API_URL"), clientId: Config.string("ID") }
+  const fields = {
+    authUrl: Config.string("AUTH_URL"),
+    apiUrl: Config.string("API_URL"),
+    clientId: Config.string("ID")
+  }
   const complete = { ...fields, clientSecret: Config.redacted("SECRET") }
   expect(StoreAuth.layerConfig).type.toBeCallableWith({
     ...complete,
-    endpoint: { path: Config.string("PATH"), request: Config.succeed(TokenRequest.clientSecretPost()) }
+    endpoint: {
+      path: Config.string("PATH"),
+      request: Config.succeed(TokenRequest.clientSecretPost())
+    }
   })
   expect(StoreAuth.layerConfig).type.toBeCallableWith(
-    Config.map(StoreAuth.config("OTHER"), (options): StoreAuth.Options => ({ ...options, provider: { leeway: 0 } }))
+    Config.map(
+      StoreAuth.config("OTHER"),
+      (options): StoreAuth.Options => ({ ...options, provider: { leeway: 0 } })
+    )
   )
-  expect(StoreAuth.layerConfig).type.not.toBeCallableWith({ ...fields, clientSecret: Config.string("SECRET") })
+  expect(StoreAuth.layerConfig).type.not.toBeCallableWith({
+    ...fields,
+    clientSecret: Config.string("SECRET")
+  })
   expect(StoreAuth.layerConfig).type.not.toBeCallableWith(fields)
 })
 
 test("credentials are given in one way, not both, and layerShared runs only with a TokenStore", () => {
   const urls = { authUrl: "https://auth.store.example", apiUrl: "https://api.store.example" }
-  const secret: ClientCredentials.Options = { clientId: "an id", clientSecret: {} as Redacted.Redacted }
+  const secret: ClientCredentials.Options = {
+    clientId: "an id",
+    clientSecret: {} as Redacted.Redacted
+  }
   const credentials = ClientCredentials.make(secret)
   expect(StoreAuth.layer).type.not.toBeCallableWith({ ...urls, ...secret, credentials })
   expect(StoreAuth.layer).type.not.toBeCallableWith({ ...urls, clientId: "an id" })
   const runnable = (effect: Effect.Effect<void, unknown>) => effect
   const use = Effect.asVoid(AccessTokenProvider.AccessTokenProvider)
-  const layer = Layer.provide(StoreAuth.layerShared({ ...urls, credentials }), FetchHttpClient.layer)
-  expect(runnable).type.toBeCallableWith(Effect.provide(use, Layer.provide(layer, TokenStore.layerMemory)))
+  const layer = Layer.provide(
+    StoreAuth.layerShared({ ...urls, credentials }),
+    FetchHttpClient.layer
+  )
+  expect(runnable).type.toBeCallableWith(
+    Effect.provide(use, Layer.provide(layer, TokenStore.layerMemory))
+  )
   expect(runnable).type.not.toBeCallableWith(Effect.provide(use, layer))
 })

@@ -67,7 +67,10 @@ export interface Service {
    * each step applies. If a step cannot be performed, such as one with status 99, or a TLS flaw without `tls`, it fails
    * with `EmulatorError` and appends none. The error names a field of the step, such as `script[0].status`.
    */
-  readonly fail: (script: Fault.Script | Scenario.Name, times?: number) => Effect.Effect<void, EmulatorError>
+  readonly fail: (
+    script: Fault.Script | Scenario.Name,
+    times?: number
+  ) => Effect.Effect<void, EmulatorError>
   /** The remaining steps. `times` is the number of requests to which each still applies. */
   readonly pendingFaults: Effect.Effect<ReadonlyArray<Fault.Fault>>
   /** Deletes the remaining steps. Does not affect a request that is already delayed or hanging. */
@@ -109,7 +112,9 @@ export interface Service {
  * @since 1.0.0
  * @category tags
  */
-export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
+export class Emulator
+  extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>()
+{}
 
 /**
  * Sets how many requests an emulator records, and runs effects with each line of its log and when tokens change. The
@@ -152,7 +157,9 @@ export class Observer extends Context.Reference<Observer>()("@store-api/emulator
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options: Options = {}): Effect.Effect<Service, EmulatorError, Scope.Scope> =>
+export const make = (
+  options: Options = {}
+): Effect.Effect<Service, EmulatorError, Scope.Scope> =>
   Effect.gen(function*() {
     const resolved = yield* settings.resolve(options)
     const observer = yield* Observer
@@ -161,8 +168,18 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const faults = faultQueue.make(resolved)
     const tls = resolved.tls ? yield* tlsServers.make : undefined
     const secondLog = requestLog.make(resolved, { keep: observer.keep }, issued)
-    const second = yield* listen({ ...resolved, port: 0, tls: false }, app.secondOrigin(resolved, secondLog))
-    const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin, tls }
+    const second = yield* listen(
+      { ...resolved, port: 0, tls: false },
+      app.secondOrigin(resolved, secondLog)
+    )
+    const parts = {
+      settings: resolved,
+      tokens: issued,
+      log,
+      faults,
+      secondOrigin: second.origin,
+      tls
+    }
     const server = yield* listen(resolved, app.emulator(parts), yield* app.connection(parts))
     return {
       url: `${server.origin}${resolved.basePath}`,

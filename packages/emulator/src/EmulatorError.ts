@@ -26,17 +26,19 @@ import * as Schema from "effect/Schema"
  * @since 1.0.0
  * @category errors
  */
-export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api/emulator/EmulatorError")(
-  "EmulatorError",
-  {
-    /** The kind of problem. */
-    reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
-    /** The option, such as `port` or `clients[0].clientId`, or a field of a fault, such as `script[0].status`. */
-    option: Schema.String,
-    /** The predicate of the sentence, such as "must be a whole number". It contains no secret. */
-    problem: Schema.String
-  }
-) {
+export class EmulatorError
+  extends Schema.TaggedError<EmulatorError>("@store-api/emulator/EmulatorError")(
+    "EmulatorError",
+    {
+      /** The kind of problem. */
+      reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
+      /** The option, such as `port` or `clients[0].clientId`, or a field of a fault, such as `script[0].status`. */
+      option: Schema.String,
+      /** The predicate of the sentence, such as "must be a whole number". It contains no secret. */
+      problem: Schema.String
+    }
+  )
+{
   override get message(): string {
     return `The option ${this.option} ${this.problem}.`
   }

@@ -23,7 +23,10 @@ import type { IssuedToken } from "./IssuedToken.js"
  * @since 1.0.0
  * @category models
  */
-export type ClientAuthentication = "specification" | "client_secret_post" | "client_secret_basic"
+export type ClientAuthentication =
+  | "specification"
+  | "client_secret_post"
+  | "client_secret_basic"
 
 /**
  * The path of the page of an emulator that has the option `steering`. The page and the commands send requests to paths
@@ -66,7 +69,10 @@ export const ApiResponse = Schema.Struct({
   status: Schema.optional(Schema.Number),
   /** Sent without changes. A body without a `Content-Type` is sent as `application/json`. */
   headers: Schema.optional(
-    Schema.Record({ key: Schema.String, value: Schema.Union(Schema.String, Schema.Array(Schema.String)) })
+    Schema.Record({
+      key: Schema.String,
+      value: Schema.Union(Schema.String, Schema.Array(Schema.String))
+    })
   ),
   /** A string is sent as it is, anything else as JSON. Default: no body. */
   body: Schema.optional(Schema.Unknown)
@@ -113,7 +119,10 @@ export interface Options {
    * How clients authenticate at the token endpoint. An array with `"client_secret_post"` and `"client_secret_basic"`
    * accepts both. Default: `"specification"`.
    */
-  readonly clientAuthentication?: ClientAuthentication | ReadonlyArray<ClientAuthentication> | undefined
+  readonly clientAuthentication?:
+    | ClientAuthentication
+    | ReadonlyArray<ClientAuthentication>
+    | undefined
   /**
    * The lifetime of a token, more than zero. `expires_in` is the number of whole seconds. Default: 60 minutes, which is
    * also the longest: a longer one counts as that.

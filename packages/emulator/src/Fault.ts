@@ -102,7 +102,10 @@ export type Fault = Data.TaggedEnum<{
   }
   Delay: OnRequest & { readonly delay: Duration.DurationInput }
   Hang: OnRequest
-  Amend: OnRequest & { readonly fields: Readonly<Record<string, unknown>>; readonly headers: Headers }
+  Amend: OnRequest & {
+    readonly fields: Readonly<Record<string, unknown>>
+    readonly headers: Headers
+  }
   Gzip: OnRequest
   Continue: OnRequest
   Revoke: OnRequest
@@ -297,7 +300,8 @@ export const status = (
  * @since 1.0.0
  * @category constructors
  */
-export const body = (body: string | Uint8Array, options?: AnswerOptions): Fault => status(200, { ...options, body })
+export const body = (body: string | Uint8Array, options?: AnswerOptions): Fault =>
+  status(200, { ...options, body })
 
 /**
  * Sends the normal response after a delay, by the emulator's clock.
@@ -416,7 +420,8 @@ export const revoke = (options?: Options): Fault => cases.Revoke(onRequest(optio
  * @since 1.0.0
  * @category constructors
  */
-export const echo = (status: number, options?: Options): Fault => cases.Echo({ ...onRequest(options), status })
+export const echo = (status: number, options?: Options): Fault =>
+  cases.Echo({ ...onRequest(options), status })
 
 /**
  * Responds without a body and with a date in `Retry-After` (RFC 9110 §10.2.3): the time of the response plus `wait`, in
@@ -432,8 +437,11 @@ export const echo = (status: number, options?: Options): Fault => cases.Echo({ .
  * @since 1.0.0
  * @category constructors
  */
-export const retryDate = (status: number, wait: Duration.DurationInput, options?: Options): Fault =>
-  cases.RetryDate({ ...onRequest(options), status, wait })
+export const retryDate = (
+  status: number,
+  wait: Duration.DurationInput,
+  options?: Options
+): Fault => cases.RetryDate({ ...onRequest(options), status, wait })
 
 /**
  * Sends the headers at once and then one space per interval, without end. The interval is more than zero; default: 50
@@ -465,7 +473,8 @@ export const drip = (every: Duration.DurationInput = 50, options?: StatusOptions
  * @since 1.0.0
  * @category constructors
  */
-export const flood = (bytes: number, options?: StatusOptions): Fault => cases.Flood({ ...withStatus(options), bytes })
+export const flood = (bytes: number, options?: StatusOptions): Fault =>
+  cases.Flood({ ...withStatus(options), bytes })
 
 /**
  * Sends a decompression bomb: this many megabytes of zeros, compressed with gzip to a thousandth of their size.
@@ -592,7 +601,8 @@ export const silence: (moment: Moment, options?: Options) => Fault = breakOff("S
  * @since 1.0.0
  * @category constructors
  */
-export const badChunks = (options?: Options): Fault => raw(rawResponses.badChunks, "Close", options)
+export const badChunks = (options?: Options): Fault =>
+  raw(rawResponses.badChunks, "Close", options)
 
 /**
  * Sends two different values of `Content-Length` (RFC 9110 §8.6), followed by a token.
@@ -623,7 +633,8 @@ export const contradictingLengths = (options?: Options): Fault =>
  * @since 1.0.0
  * @category constructors
  */
-export const notHttp = (options?: Options): Fault => raw(rawResponses.notHttp, "Close", options)
+export const notHttp = (options?: Options): Fault =>
+  raw(rawResponses.notHttp, "Close", options)
 
 /**
  * Sends a megabyte of headers, followed by a token.
@@ -638,7 +649,8 @@ export const notHttp = (options?: Options): Fault => raw(rawResponses.notHttp, "
  * @since 1.0.0
  * @category constructors
  */
-export const hugeHeaders = (options?: Options): Fault => raw(rawResponses.hugeHeaders, "Close", options)
+export const hugeHeaders = (options?: Options): Fault =>
+  raw(rawResponses.hugeHeaders, "Close", options)
 
 /**
  * Resets the connection when a request arrives on one that had an earlier request, as a server does with an idle pooled
@@ -686,4 +698,8 @@ export const tls = (flaw: TlsFlaw, options?: Pick<Options, "times">): Fault =>
  * @category constructors
  */
 export const unfinishedHandshake = (options?: Pick<Options, "times">): Fault =>
-  cases.Connection({ ...onConnection(options?.times), bytes: rawResponses.halfServerHello, ending: "Silence" })
+  cases.Connection({
+    ...onConnection(options?.times),
+    bytes: rawResponses.halfServerHello,
+    ending: "Silence"
+  })

@@ -10,7 +10,7 @@ import { scenarios } from "./internal/scenarios.js"
 /**
  * What a correct client gets instead of a token: the tag of an error of this suite and its `reason`.
  *
- * @see TokenOutcome
+ * @see describeOutcome
  *
  * @since 1.0.0
  * @category models
@@ -159,7 +159,9 @@ const describeTokenOutcome = (outcome: TokenOutcome) => {
 const describeApiOutcome = ({ calls, error, newTokens, requests, status }: ApiOutcome) => {
   const result = error ?? `status ${status}`
   const sent = `${count(requests, "request")} and ${count(newTokens, "new token")}`
-  return calls === undefined ? `${result} with ${sent}` : `${result} for ${calls} calls with at most ${sent}`
+  return calls === undefined
+    ? `${result} with ${sent}`
+    : `${result} for ${calls} calls with at most ${sent}`
 }
 
 /**

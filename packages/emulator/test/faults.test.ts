@@ -4,19 +4,35 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Chunk, Clock, Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
-import { askToken, callApi, failing, getToken, json, receive, tokenPath, until } from "./utils.js"
+import {
+  askToken,
+  callApi,
+  failing,
+  getToken,
+  json,
+  receive,
+  tokenPath,
+  until
+} from "./utils.js"
 
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
   Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
 
 describe("a script", () => {
   test.live("applies its steps in order, each to `times` requests", function*() {
-    const { fail, pendingFaults, url } = yield* failing(Fault.status(500), Fault.status(502, { times: 2 }))
+    const { fail, pendingFaults, url } = yield* failing(
+      Fault.status(500),
+      Fault.status(502, { times: 2 })
+    )
     yield* fail(Fault.status(503))
     deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 2, 1])
     deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 502])
     deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 1])
-    deepStrictEqual(yield* statuses([askToken(url), askToken(url), askToken(url)]), [502, 503, 200])
+    deepStrictEqual(yield* statuses([askToken(url), askToken(url), askToken(url)]), [
+      502,
+      503,
+      200
+    ])
     assert.lengthOf(yield* pendingFaults, 0)
   })
 
@@ -31,14 +47,22 @@ describe("a script", () => {
 
   test.live("applies a step with `times: Infinity` until it is cleared", function*() {
     const { clearFaults, url } = yield* failing(Fault.status(500, { times: Infinity }))
-    deepStrictEqual(yield* statuses(Array.from({ length: 5 }, () => askToken(url))), [500, 500, 500, 500, 500])
+    deepStrictEqual(yield* statuses(Array.from({ length: 5 }, () => askToken(url))), [
+      500,
+      500,
+      500,
+      500,
+      500
+    ])
     yield* clearFaults
     assert.strictEqual((yield* askToken(url)).status, 200)
   })
 
   test.live("applies a step to exactly `times` of many concurrent requests", function*() {
     const { url } = yield* failing(Fault.status(500, { times: 10 }))
-    const responses = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), { concurrency: "unbounded" })
+    const responses = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), {
+      concurrency: "unbounded"
+    })
     assert.lengthOf(responses.filter(({ status }) => status === 500), 10)
     assert.lengthOf(responses.filter(({ status }) => status === 200), 20)
   })
@@ -47,7 +71,9 @@ describe("a script", () => {
 describe("the scenarios", () => {
   it("are exactly those that the README lists, in its order, by endpoint and with an outcome", () => {
     const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
-    const listed = readme.split("\n").filter((line) => line.startsWith("| `token/") || line.startsWith("| `api/"))
+    const listed = readme.split("\n").filter((line) =>
+      line.startsWith("| `token/") || line.startsWith("| `api/")
+    )
     const rows = Scenario.names.map((name) => {
       const { outcome, tls } = Scenario.all[name]
       const words = Scenario.describeOutcome(outcome)
@@ -62,19 +88,33 @@ describe("a scripted response", () => {
   test.live("has exactly the given status, headers and body, by default none, and applies once", function*() {
     const { fail, tokens, url } = yield* Emulator.make()
     const headers = { "Retry-After": ["1", "2"], "Content-Type": "text/html" }
-    yield* fail([Fault.status(503, { headers, body: "<html>" }), Fault.status(429, { headers })])
+    yield* fail([
+      Fault.status(503, { headers, body: "<html>" }),
+      Fault.status(429, { headers })
+    ])
     const response = yield* askToken(url)
-    deepStrictEqual([response.status, response.text, response.headers["content-type"]], [503, "<html>", "text/html"])
+    deepStrictEqual([response.status, response.text, response.headers["content-type"]], [
+      503,
+      "<html>",
+      "text/html"
+    ])
     assert.include(yield* receive(url, 100), "Retry-After: 1\r\nRetry-After: 2\r\n")
     assert.lengthOf(yield* tokens, 0)
     assert.strictEqual((yield* askToken(url)).status, 200)
     yield* fail(Fault.status(500))
     const plain = yield* askToken(url)
-    deepStrictEqual([plain.status, plain.text, plain.headers["content-type"]], [500, "", undefined])
+    deepStrictEqual([plain.status, plain.text, plain.headers["content-type"]], [
+      500,
+      "",
+      undefined
+    ])
   })
 
   test.live("of Fault.body has status 200 and exactly this body", function*() {
-    const { url } = yield* failing(Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d)))
+    const { url } = yield* failing(
+      Fault.body(`{"access_token":`),
+      Fault.body(Uint8Array.of(0x7b, 0x7d))
+    )
     const first = yield* askToken(url)
     deepStrictEqual([first.status, first.text], [200, `{"access_token":`])
     assert.strictEqual(first.headers["content-type"], "application/json")
@@ -83,7 +123,10 @@ describe("a scripted response", () => {
 
   test.live("is sent without any check of the request, and the request is recorded", function*() {
     const { requests, url } = yield* failing(Fault.status(599))
-    assert.strictEqual((yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status, 599)
+    assert.strictEqual(
+      (yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status,
+      599
+    )
     const [recorded] = yield* requests
     deepStrictEqual(recorded?.status, Option.some(599))
   })
@@ -115,9 +158,15 @@ describe("a delay", () => {
     )
     const clock = Object.assign(Clock.make(), { sleep: () => sleepForEver })
     const scope = yield* Scope.make()
-    const { fail, url } = yield* Emulator.make().pipe(Scope.extend(scope), Effect.withClock(clock))
+    const { fail, url } = yield* Emulator.make().pipe(
+      Scope.extend(scope),
+      Effect.withClock(clock)
+    )
     yield* fail(Fault.delay("1 hour", { times: 20 }))
-    const fibers = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.fork(Effect.exit(askToken(url))))
+    const fibers = yield* Effect.forEach(
+      Array.from({ length: 20 }),
+      () => Effect.fork(Effect.exit(askToken(url)))
+    )
     yield* until(Effect.sync(() => sleeping === 20))
     yield* Effect.forEach(fibers.slice(0, 10), Fiber.interrupt, { discard: true })
     yield* until(Effect.sync(() => sleeping === 10))
@@ -129,7 +178,9 @@ describe("a delay", () => {
 
 describe("a hanging request", () => {
   test.live("never gets a response, also if the script is cleared, and ends when the client disconnects", function*() {
-    const { clearFaults, connections, pendingFaults, requests, url } = yield* failing(Fault.hang())
+    const { clearFaults, connections, pendingFaults, requests, url } = yield* failing(
+      Fault.hang()
+    )
     const hanging = yield* Effect.fork(askToken(url))
     yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
     yield* clearFaults

@@ -4,7 +4,18 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
-import { Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Option, Scope, Tracer } from "effect"
+import {
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Scope,
+  Tracer
+} from "effect"
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
 
 describe("the layer", () => {
@@ -17,18 +28,24 @@ describe("the layer", () => {
       assert.strictEqual((yield* askToken(url)).status, 200)
       return url
     }).pipe(Effect.provide(layer))
-    for (const url of [yield* use, yield* use]) assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+    for (const url of [yield* use, yield* use]) {
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+    }
   })
 
   test.live("listens on the given port, also again after an emulator on it has stopped", function*() {
     const once = (port: number) =>
-      Effect.scoped(Effect.map(Emulator.make({ port }), ({ url }) => Number(new URL(url).port)))
+      Effect.scoped(
+        Effect.map(Emulator.make({ port }), ({ url }) => Number(new URL(url).port))
+      )
     const port = yield* once(0)
     deepStrictEqual([yield* once(port), yield* once(port)], [port, port])
   })
 
   test.live("listens on ::1 if the machine has this address", function*() {
-    const hasIpv6 = Object.values(networkInterfaces()).flat().some((address) => address?.address === "::1")
+    const hasIpv6 = Object.values(networkInterfaces()).flat().some((address) =>
+      address?.address === "::1"
+    )
     const exit = yield* Effect.exit(Emulator.make({ host: "::1" }))
     assert.strictEqual(Exit.isSuccess(exit), hasIpv6)
     if (Exit.isFailure(exit)) return
@@ -71,7 +88,11 @@ describe("an emulator does not start", () => {
     const port = Number(new URL(url).port)
     const failure = yield* Effect.flip(Emulator.make({ port }))
     assert.instanceOf(failure, EmulatorError.EmulatorError)
-    deepStrictEqual([failure._tag, failure.reason, failure.option], ["EmulatorError", "PortInUse", "port"])
+    deepStrictEqual([failure._tag, failure.reason, failure.option], [
+      "EmulatorError",
+      "PortInUse",
+      "port"
+    ])
     assert.match(failure.message, new RegExp(`${port}\\b.* another port`))
     assert.strictEqual((yield* askToken(url)).status, 200)
   })
@@ -85,7 +106,9 @@ describe("connections", () => {
     const token = yield* getToken(url, { agent })
     for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
     assert.strictEqual(yield* connections, 1)
-    yield* Effect.scoped(Effect.zipRight(connect(url), until(Effect.map(connections, (open) => open === 2))))
+    yield* Effect.scoped(
+      Effect.zipRight(connect(url), until(Effect.map(connections, (open) => open === 2)))
+    )
     yield* until(Effect.map(connections, (open) => open === 1))
     agent.destroy()
     yield* until(Effect.map(connections, (open) => open === 0))
@@ -95,7 +118,10 @@ describe("connections", () => {
 describe("closing the scope", () => {
   test.live("closes keep-alive, half-sent, silent and hanging connections at once", function*() {
     const scope = yield* Scope.make()
-    const { connections, fail, pendingFaults, url } = yield* Scope.extend(Emulator.make(), scope)
+    const { connections, fail, pendingFaults, url } = yield* Scope.extend(
+      Emulator.make(),
+      scope
+    )
     yield* fail(Fault.silence("connection"))
     yield* connect(url)
     const agent = new Http.Agent({ keepAlive: true })
@@ -109,7 +135,9 @@ describe("closing the scope", () => {
 
     yield* connect(url)
     const half = yield* connect(url)
-    half.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ngrant")
+    half.write(
+      "POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ngrant"
+    )
     yield* until(Effect.map(connections, (open) => open === 7))
 
     const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))

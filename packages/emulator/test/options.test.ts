@@ -2,9 +2,22 @@
 import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type Client, Emulator, EmulatorError, type EmulatorOptions, Fault, type Scenario } from "@store-api/emulator"
+import {
+  type Client,
+  Emulator,
+  EmulatorError,
+  type EmulatorOptions,
+  Fault,
+  type Scenario
+} from "@store-api/emulator"
 import { propEffect, test } from "@store-api/testing/test"
-import { anyWrongDuration, notA, notADuration, untyped, type Wrong } from "@store-api/testing/wrongOptions"
+import {
+  anyWrongDuration,
+  notA,
+  notADuration,
+  untyped,
+  type Wrong
+} from "@store-api/testing/wrongOptions"
 import { Duration, Effect, Redacted } from "effect"
 import { askToken, json } from "./utils.js"
 
@@ -14,7 +27,9 @@ const options: Wrong<Emulator.Options> = {
   host: [...notA.text, "", "0.0.0.0", "::", "localhost", "192.0.2.1"],
   basePath: [...notA.text, "store", "/store?a", "/a//b"],
   tokenPath: [...notA.text, "", "oauth/token", "/oauth/token?a"],
-  clientAuthentication: [...notA.text, "canary", [], ["specification", "client_secret_post"], [null]],
+  clientAuthentication: [...notA.text, "canary", [], ["specification", "client_secret_post"], [
+    null
+  ]],
   tokenLife: [...notADuration, 0, "0 seconds", Duration.zero],
   repeatToken: notA.boolean,
   lenient: notA.boolean,
@@ -32,7 +47,11 @@ const header: Wrong<NonNullable<Emulator.Options["header"]>> = {
 
 const client: Wrong<Client.Client> = {
   clientId: [...notA.text, undefined, "", "canary&x", "canary-\u00e9"],
-  clientSecret: [...notA.secret, undefined, ...["", "canary&x", "canary\n"].map((text) => Redacted.make(text))],
+  clientSecret: [
+    ...notA.secret,
+    undefined,
+    ...["", "canary&x", "canary\n"].map((text) => Redacted.make(text))
+  ],
   applicationName: notA.text,
   developerEmail: notA.text
 }
@@ -52,28 +71,49 @@ const rows: ReadonlyArray<
   readonly [option: string, wrong: ReadonlyArray<unknown>, given: (value: unknown) => unknown]
 > = [
   ["options", notA.object, (value) => value],
-  ...Object.entries(options).map(([name, wrong]) => [name, wrong, (value: unknown) => ({ [name]: value })] as const),
+  ...Object.entries(options).map(([name, wrong]) =>
+    [name, wrong, (value: unknown) => ({ [name]: value })] as const
+  ),
   ...Object.entries(header).map(([name, wrong]) =>
-    [`header.${name}`, wrong, (value: unknown) => ({ header: { name: "x-token", [name]: value } })] as const
+    [
+      `header.${name}`,
+      wrong,
+      (value: unknown) => ({ header: { name: "x-token", [name]: value } })
+    ] as const
   ),
   ["clients[1]", notA.object, (value) => ({ clients: [valid, value] })],
   ...Object.entries(client).map(([name, wrong]) =>
-    [`clients[1].${name}`, wrong, (value: unknown) => ({ clients: [valid, { ...valid, [name]: value }] })] as const
+    [
+      `clients[1].${name}`,
+      wrong,
+      (value: unknown) => ({ clients: [valid, { ...valid, [name]: value }] })
+    ] as const
   ),
   ["responses[0]", notA.object, (value) => ({ responses: [value] })],
   ...Object.entries(response).map(([name, wrong]) =>
-    [`responses[0].${name}`, wrong, (value: unknown) => ({ responses: [{ path: "/orders", [name]: value }] })] as const
+    [
+      `responses[0].${name}`,
+      wrong,
+      (value: unknown) => ({ responses: [{ path: "/orders", [name]: value }] })
+    ] as const
   ),
   ["tokens[0]", [...notA.object, {}], (value) => ({ tokens: [value] })],
   [
     "clients[0].clientSecret",
     [Redacted.make("")],
-    (clientSecret) => ({ clients: [{ ...valid, clientSecret }], clientAuthentication: "client_secret_basic" })
+    (clientSecret) => ({
+      clients: [{ ...valid, clientSecret }],
+      clientAuthentication: "client_secret_basic"
+    })
   ]
 ]
 
 /** Checks that an effect fails with an error that names the option and shows no value. */
-const isRefused = (effect: Effect.Effect<unknown, EmulatorError.EmulatorError>, option: string, value: unknown) =>
+const isRefused = (
+  effect: Effect.Effect<unknown, EmulatorError.EmulatorError>,
+  option: string,
+  value: unknown
+) =>
   Effect.map(Effect.exit(Effect.flip(effect)), (exit) => {
     assert(exit._tag === "Success", `${option} ${inspect(value)}: ${inspect(exit)}`)
     const error = exit.value
@@ -94,7 +134,12 @@ describe("an emulator does not start", () => {
   propEffect(
     "with a tokenLife that is not a duration from zero",
     [anyWrongDuration],
-    ([tokenLife]) => isRefused(Effect.scoped(Emulator.make({ tokenLife: untyped(tokenLife) })), "tokenLife", tokenLife)
+    ([tokenLife]) =>
+      isRefused(
+        Effect.scoped(Emulator.make({ tokenLife: untyped(tokenLife) })),
+        "tokenLife",
+        tokenLife
+      )
   )
 })
 
@@ -127,10 +172,14 @@ const steps: Record<
   delay: { "[1].delay": durations.map((delay) => Fault.delay(delay)) },
   hang: {
     "[1].on": ["connection", "canary", null, 5].map((on) => Fault.hang({ on: untyped(on) })),
-    "[1].times": [...notA.number, 0, -1, 1.5].map((times) => Fault.hang({ times: untyped(times) }))
+    "[1].times": [...notA.number, 0, -1, 1.5].map((times) =>
+      Fault.hang({ times: untyped(times) })
+    )
   },
   fields: {
-    "[1].fields": [...notA.object, { expires_in: 1n }].map((fields) => Fault.fields(untyped(fields))),
+    "[1].fields": [...notA.object, { expires_in: 1n }].map((fields) =>
+      Fault.fields(untyped(fields))
+    ),
     "[1].headers": headers.map((headers) => Fault.fields({}, { headers }))
   },
   gzip: { "[1].times": [Fault.gzip({ times: 0 })] },
@@ -149,12 +198,15 @@ const steps: Record<
     "[1].bytes": [...notA.number, -1].map((bytes) => Fault.flood(untyped(bytes))),
     "[1].status": statuses.map((status) => Fault.flood(1, { status }))
   },
-  bomb: { "[1].body": [...notA.number, 0, -1, 1.5, 1025, Infinity].map((megabytes) => Fault.bomb(untyped(megabytes))) },
+  bomb: {
+    "[1].body": [...notA.number, 0, -1, 1.5, 1025, Infinity].map((megabytes) =>
+      Fault.bomb(untyped(megabytes))
+    )
+  },
   redirect: {
     "[1].status": [...statuses, 200, 400].map((status) => Fault.redirect(status, "loop")),
-    "[1].to": [...notA.object, "canary", { location: "/a\r\nX-B: canary" }, { location: 5 }].map((to) =>
-      Fault.redirect(302, untyped(to))
-    )
+    "[1].to": [...notA.object, "canary", { location: "/a\r\nX-B: canary" }, { location: 5 }]
+      .map((to) => Fault.redirect(302, untyped(to)))
   },
   raw: {
     "[1].bytes": bytes.map((bytes) => Fault.raw(bytes)),
@@ -176,19 +228,26 @@ const steps: Record<
 }
 
 describe("fail refuses", () => {
-  test.live.each(Object.entries(steps))("a step of Fault.%s that cannot be performed", function*([, wrong]) {
-    const { fail, pendingFaults } = yield* Emulator.make()
-    for (const [field, faults] of Object.entries(wrong)) {
-      for (const fault of faults) {
-        yield* isRefused(fail([Fault.status(500), fault]), `script${field}`, fault)
-        assert.lengthOf(yield* pendingFaults, 0)
+  test.live.each(Object.entries(steps))(
+    "a step of Fault.%s that cannot be performed",
+    function*([, wrong]) {
+      const { fail, pendingFaults } = yield* Emulator.make()
+      for (const [field, faults] of Object.entries(wrong)) {
+        for (const fault of faults) {
+          yield* isRefused(fail([Fault.status(500), fault]), `script${field}`, fault)
+          assert.lengthOf(yield* pendingFaults, 0)
+        }
       }
     }
-  })
+  )
 
   test.live("what is not a step", function*() {
     const { fail, pendingFaults } = yield* Emulator.make()
-    for (const script of [...notA.text.filter((value) => !Array.isArray(value)), undefined, {}, { _tag: "toString" }]) {
+    for (
+      const script of [...notA.text.filter((value) => !Array.isArray(value)), undefined, {}, {
+        _tag: "toString"
+      }]
+    ) {
       yield* isRefused(fail(untyped(script)), "script[0]", script)
     }
     for (const times of [...notA.number, 0, -1, 1.5]) {
@@ -200,7 +259,9 @@ describe("fail refuses", () => {
 
   test.live("a fault that needs TLS, without TLS", function*() {
     const { fail, pendingFaults } = yield* Emulator.make()
-    for (const fault of [Fault.tls("Expired"), "token/tls", "token/redirect-302-to-http"] as const) {
+    for (
+      const fault of [Fault.tls("Expired"), "token/tls", "token/redirect-302-to-http"] as const
+    ) {
       yield* isRefused(fail(fault), "tls", fault)
     }
     assert.lengthOf(yield* pendingFaults, 0)
@@ -211,6 +272,8 @@ test.live("a Retry-After of a retryDate is at most a year later", function*() {
   const { fail, url } = yield* Emulator.make()
   yield* fail(Fault.retryDate(503, Infinity))
   const { headers } = yield* askToken(url)
-  const days = (Date.parse(String(headers["retry-after"])) - Date.parse(String(headers.date))) / 86_400_000
+  const days =
+    (Date.parse(String(headers["retry-after"])) - Date.parse(String(headers.date))) /
+    86_400_000
   assert.closeTo(days, 365, 1)
 })

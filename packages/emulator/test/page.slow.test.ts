@@ -15,7 +15,9 @@ import { Clock, Effect } from "effect"
 import { askToken, callApi, connect, formType, getToken, send, steer, until } from "./utils.js"
 
 const chromium = (process.env["PATH"] ?? "").split(delimiter)
-  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name)))
+  .flatMap((folder) =>
+    ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name))
+  )
   .find(existsSync)
 
 type Fields = Readonly<Record<string, unknown>>
@@ -23,10 +25,19 @@ type Fields = Readonly<Record<string, unknown>>
 /** A browser with one tab, in which every name points to this machine. */
 const launch = async () => {
   const profile = mkdtempSync(join(tmpdir(), "chromium-"))
-  const child = spawn(chromium ?? assert.fail("Chromium is not installed. On Debian, install chromium."), [
-    ...["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"],
-    ...[`--user-data-dir=${profile}`, "--host-resolver-rules=MAP * 127.0.0.1"]
-  ], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] })
+  const child = spawn(
+    chromium ?? assert.fail("Chromium is not installed. On Debian, install chromium."),
+    [
+      "--headless=new",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--hide-scrollbars",
+      "--remote-debugging-pipe",
+      `--user-data-dir=${profile}`,
+      "--host-resolver-rules=MAP * 127.0.0.1"
+    ],
+    { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] }
+  )
   const [to, from] = child.stdio.slice(3) as unknown as [Writable, Readable]
   const exit = once(child, "exit")
   // It may exit before it reads all.
@@ -67,19 +78,29 @@ const launch = async () => {
 }
 
 const browse = Effect.gen(function*() {
-  const { call, problems } = yield* Effect.acquireRelease(Effect.promise(launch), ({ close }) => Effect.promise(close))
-  const perform = (method: string, params?: Fields) => Effect.promise(() => call(method, params))
+  const { call, problems } = yield* Effect.acquireRelease(
+    Effect.promise(launch),
+    ({ close }) => Effect.promise(close)
+  )
+  const perform = (method: string, params?: Fields) =>
+    Effect.promise(() => call(method, params))
   /** The value of an expression, which may be a promise. */
   const value = (expression: string) =>
-    Effect.map(perform("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true }), (answer) => {
-      assert.notProperty(answer, "exceptionDetails", expression)
-      return (answer["result"] as Fields)["value"]
-    })
+    Effect.map(
+      perform("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true }),
+      (answer) => {
+        assert.notProperty(answer, "exceptionDetails", expression)
+        return (answer["result"] as Fields)["value"]
+      }
+    )
   const shows = (condition: string) =>
     value(`new Promise((resolve) => {
       const look = () => (${condition}) ? resolve() : setTimeout(look, 50)
       look()
-    })`).pipe(Effect.timeoutFail({ duration: "20 seconds", onTimeout: () => new Error(`never: ${condition}`) }))
+    })`).pipe(Effect.timeoutFail({
+      duration: "20 seconds",
+      onTimeout: () => new Error(`never: ${condition}`)
+    }))
   const open = (url: string) =>
     Effect.zipRight(
       perform("Page.navigate", { url }),
@@ -87,8 +108,15 @@ const browse = Effect.gen(function*() {
     )
   const size = (width: number, height: number, scheme = "light") =>
     Effect.all([
-      perform("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false }),
-      perform("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] })
+      perform("Emulation.setDeviceMetricsOverride", {
+        width,
+        height,
+        deviceScaleFactor: 1,
+        mobile: false
+      }),
+      perform("Emulation.setEmulatedMedia", {
+        features: [{ name: "prefers-color-scheme", value: scheme }]
+      })
     ])
   return { open, perform, problems, shows, size, value }
 })
@@ -98,7 +126,11 @@ const busy = Effect.gen(function*() {
   let [behind, token] = [0, ""]
   const now = () => Clock.make().unsafeCurrentTimeMillis() - behind * 60_000
   const past = { unsafeCurrentTimeMillis: now, currentTimeMillis: Effect.sync(now) }
-  const { fail, url } = yield* Emulator.make({ port: 4010, steering: true, tokenLife: "4 minutes" }).pipe(
+  const { fail, url } = yield* Emulator.make({
+    port: 4010,
+    steering: true,
+    tokenLife: "4 minutes"
+  }).pipe(
     Effect.withClock(Object.assign(Clock.make(), past))
   )
   const steps = {
@@ -144,8 +176,14 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
 
     yield* value("document.querySelector('#spans button').focus()")
     for (const key of ["Tab", "Tab", "Tab", "Tab", "Enter"]) {
-      const code = { key, windowsVirtualKeyCode: key === "Tab" ? 9 : 13, text: key === "Tab" ? "" : "\r" }
-      for (const type of ["keyDown", "keyUp"]) yield* perform("Input.dispatchKeyEvent", { type, ...code })
+      const code = {
+        key,
+        windowsVirtualKeyCode: key === "Tab" ? 9 : 13,
+        text: key === "Tab" ? "" : "\r"
+      }
+      for (const type of ["keyDown", "keyUp"]) {
+        yield* perform("Input.dispatchKeyEvent", { type, ...code })
+      }
     }
     const bar = "document.querySelector('.row.revoked .bar')?.style"
     yield* shows(`parseFloat(${bar}.left) + parseFloat(${bar}.width) < 75.1`)
@@ -158,10 +196,17 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
     assert.match(String(yield* value("tokens.innerText")), /^#2 .*#1 /s)
 
     assert.isFalse(yield* value("document.documentElement.scrollWidth > 360"))
-    assert.notInclude(String(yield* value("JSON.stringify(state) + document.documentElement.outerHTML")), token)
+    assert.notInclude(
+      String(yield* value("JSON.stringify(state) + document.documentElement.outerHTML")),
+      token
+    )
     const { nodes } = yield* perform("Accessibility.getFullAXTree")
-    const controls = (nodes as ReadonlyArray<Readonly<Record<string, { readonly value: string } | undefined>>>)
-      .filter(({ role }) => /^(button|combobox|spinbutton|image|table|region)$/.test(role?.value ?? ""))
+    const controls = (nodes as ReadonlyArray<
+      Readonly<Record<string, { readonly value: string } | undefined>>
+    >)
+      .filter(({ role }) =>
+        /^(button|combobox|spinbutton|image|table|region)$/.test(role?.value ?? "")
+      )
     assert.isAbove(controls.length, 8)
     for (const { name, role } of controls) assert.isNotEmpty(name?.value, role?.value)
     deepStrictEqual(problems, [])
@@ -188,7 +233,9 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
   test.live("steers only from its own origin: not from another page, a name that points here, or a form", function*() {
     const { pendingFaults, url } = yield* Emulator.make({ steering: true })
     const { open, value } = yield* browse
-    const foreign = Http.createServer((_, response) => response.setHeader("Content-Type", "text/html").end("<body>"))
+    const foreign = Http.createServer((_, response) =>
+      response.setHeader("Content-Type", "text/html").end("<body>")
+    )
     yield* Effect.acquireRelease(
       Effect.promise(() => once(foreign.listen(0, "127.0.0.1"), "listening")),
       () => Effect.sync(() => foreign.close().closeAllConnections())
@@ -230,16 +277,45 @@ describe("the requests by which the page steers", () => {
   test.live("are refused for a foreign Host, Origin or site, for content that a form can send, and unless asked for", function*() {
     const { pendingFaults, requests, url } = yield* Emulator.make({ steering: true })
     const { host, port } = new URL(url)
-    type Row = readonly [status: number, headers: Record<string, string>, body?: object, path?: string]
+    type Row = readonly [
+      status: number,
+      headers: Record<string, string>,
+      body?: object,
+      path?: string
+    ]
     const withHeader = (status: number, name: string, ...values: ReadonlyArray<string>) =>
       values.map((value): Row => [status, { [name]: value }])
-    const withBody = (...bodies: ReadonlyArray<object>) => bodies.map((body): Row => [400, {}, body])
+    const withBody = (...bodies: ReadonlyArray<object>) =>
+      bodies.map((body): Row => [400, {}, body])
     const rows: ReadonlyArray<Row> = [
-      ...withHeader(403, "Host", "evil.example", "127.0.0.1", "localhost:1", `127.0.0.1.evil.example:${port}`),
-      ...withHeader(403, "Origin", "http://evil.example", "null", `https://${host}`, "http://127.0.0.1"),
+      ...withHeader(
+        403,
+        "Host",
+        "evil.example",
+        "127.0.0.1",
+        "localhost:1",
+        `127.0.0.1.evil.example:${port}`
+      ),
+      ...withHeader(
+        403,
+        "Origin",
+        "http://evil.example",
+        "null",
+        `https://${host}`,
+        "http://127.0.0.1"
+      ),
       ...withHeader(403, "Sec-Fetch-Site", "cross-site", "same-site"),
-      ...withHeader(415, "Content-Type", "text/plain", formType, "multipart/form-data; boundary=x"),
-      ...withBody({ argument: "canary" }, { argument: "token/tls-expired" }, { argument: "api/403", times: "0" }, []),
+      ...withHeader(
+        415,
+        "Content-Type",
+        "text/plain",
+        formType,
+        "multipart/form-data; boundary=x"
+      ),
+      ...withBody({ argument: "canary" }, { argument: "token/tls-expired" }, {
+        argument: "api/403",
+        times: "0"
+      }, []),
       [404, {}, {}, "nothing"]
     ]
     for (const [status, headers, body = { argument: "api/403" }, path = "fail"] of rows) {
@@ -248,19 +324,27 @@ describe("the requests by which the page steers", () => {
       deepStrictEqual([response.status, hasMessage], [status, true], JSON.stringify(headers))
     }
     for (const path of ["", "events"]) {
-      const { status } = yield* send(url, { path: `/_emulator/${path}`, headers: { Host: "evil.example" } })
+      const { status } = yield* send(url, {
+        path: `/_emulator/${path}`,
+        headers: { Host: "evil.example" }
+      })
       assert.strictEqual(status, 403)
     }
     deepStrictEqual([yield* pendingFaults, yield* requests], [[], []])
     const own = { Host: host, Origin: url, "Sec-Fetch-Site": "same-origin" }
     assert.strictEqual((yield* steer(url, "fail", { argument: "api/403" }, own)).status, 200)
     assert.lengthOf(yield* pendingFaults, 1)
-    assert.strictEqual((yield* steer((yield* Emulator.make()).url, "fail", { argument: "api/403" })).status, 401)
+    assert.strictEqual(
+      (yield* steer((yield* Emulator.make()).url, "fail", { argument: "api/403" })).status,
+      401
+    )
   })
 
   test.live("keep no states for a client that does not read them, and show it the last 200 requests", function*() {
     const { url } = yield* Emulator.make({ steering: true })
-    yield* Effect.all(Effect.replicate(send(url, { path: `/${"x".repeat(15_000)}` }), 200), { concurrency: 8 })
+    yield* Effect.all(Effect.replicate(send(url, { path: `/${"x".repeat(15_000)}` }), 200), {
+      concurrency: 8
+    })
     const socket = yield* connect(url)
     socket.write(`GET /_emulator/events HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`)
     yield* Effect.replicateEffect(Effect.zipRight(send(url), Effect.sleep("150 millis")), 10)
@@ -277,7 +361,9 @@ describe("the requests by which the page steers", () => {
       const plain = url.replace("https", "http")
       yield* steer(plain, "fail", { argument: "token/reset-on-accept", times: "1" })
       assert.strictEqual((yield* steer(plain, "tokens", {})).status, 200)
-      deepStrictEqual((yield* pendingFaults).map(({ scenario }) => scenario), ["token/reset-on-accept"])
+      deepStrictEqual((yield* pendingFaults).map(({ scenario }) => scenario), [
+        "token/reset-on-accept"
+      ])
       yield* Effect.flip(send(plain, { path: "/orders" }))
       deepStrictEqual(yield* pendingFaults, [])
     }

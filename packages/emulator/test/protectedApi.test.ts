@@ -38,7 +38,12 @@ describe("the API, with a valid token", () => {
 
   test.live("omits the body if the request has none, and for HEAD", function*() {
     const { url, token } = yield* withToken({ basePath: "/store" })
-    const described = { method: "GET", path: "/store/orders", query: "", clientId: "demo-client" }
+    const described = {
+      method: "GET",
+      path: "/store/orders",
+      query: "",
+      clientId: "demo-client"
+    }
     deepStrictEqual(json(yield* callApi(url, token)), described)
     const response = yield* callApi(url, token, { method: "HEAD" })
     deepStrictEqual([response.status, response.text], [200, ""])
@@ -47,7 +52,11 @@ describe("the API, with a valid token", () => {
   test.live("accepts the scheme in any case", function*() {
     const { url, token } = yield* withToken()
     for (const scheme of ["bearer", "BEARER", "bEaReR"]) {
-      assert.strictEqual((yield* callApi(url, token, { headers: { Authorization: `${scheme} ${token}` } })).status, 200)
+      assert.strictEqual(
+        (yield* callApi(url, token, { headers: { Authorization: `${scheme} ${token}` } }))
+          .status,
+        200
+      )
     }
   })
 
@@ -60,8 +69,13 @@ describe("the API, with a valid token", () => {
   })
 
   test.live("expects it in the header of the option", function*() {
-    const { requests, url, token } = yield* withToken({ header: { name: "X-Store-Token", prefix: "" } })
-    assert.strictEqual((yield* send(url, { path: "/a", headers: { "x-store-token": token } })).status, 200)
+    const { requests, url, token } = yield* withToken({
+      header: { name: "X-Store-Token", prefix: "" }
+    })
+    assert.strictEqual(
+      (yield* send(url, { path: "/a", headers: { "x-store-token": token } })).status,
+      200
+    )
     assert.strictEqual((yield* callApi(url, token)).status, 401)
     const [, sent = assert.fail("not recorded")] = yield* requests
     deepStrictEqual(Option.map(sent.authorization, Redacted.value), Option.some(token))
@@ -79,18 +93,26 @@ const unauthorized: Readonly<Record<string, (token: string) => HttpRequest["head
 }
 
 describe("the API rejects", () => {
-  test.live.each(Object.entries(unauthorized))("%s with a challenge without an error code", function*([, headers]) {
-    const { url, token } = yield* withToken()
-    const response = yield* send(url, { path: "/orders", headers: headers(token) ?? {} })
-    deepStrictEqual([response.status, response.headers["www-authenticate"]], [401, challenge])
-    assert.notProperty(json(response), "error")
-    assert.notInclude(response.text, token)
-    assert.strictEqual((yield* callApi(url, token)).status, 200)
-  })
+  test.live.each(Object.entries(unauthorized))(
+    "%s with a challenge without an error code",
+    function*([, headers]) {
+      const { url, token } = yield* withToken()
+      const response = yield* send(url, { path: "/orders", headers: headers(token) ?? {} })
+      deepStrictEqual([response.status, response.headers["www-authenticate"]], [
+        401,
+        challenge
+      ])
+      assert.notProperty(json(response), "error")
+      assert.notInclude(response.text, token)
+      assert.strictEqual((yield* callApi(url, token)).status, 200)
+    }
+  )
 
   test.live("an unknown token, one after two spaces, and one of another emulator", function*() {
     const [{ url }, other] = [yield* Emulator.make(), yield* Emulator.make()]
-    for (const token of ["invented-token", ` ${yield* getToken(url)}`, yield* getToken(other.url)]) {
+    for (
+      const token of ["invented-token", ` ${yield* getToken(url)}`, yield* getToken(other.url)]
+    ) {
       const response = yield* callApi(url, token)
       deepStrictEqual([response.status, json(response)["error"]], [401, "invalid_token"])
       assert.strictEqual(response.headers["www-authenticate"], invalid("is unknown"))
@@ -104,7 +126,10 @@ describe("the API rejects", () => {
     assert.strictEqual((yield* callApi(url, token)).status, 200)
     yield* TestClock.adjust("1 millis")
     const response = yield* callApi(url, token)
-    deepStrictEqual([response.status, response.headers["www-authenticate"]], [401, invalid("expired")])
+    deepStrictEqual([response.status, response.headers["www-authenticate"]], [
+      401,
+      invalid("expired")
+    ])
   })
 
   test.live("a token that is sent twice, with 400 invalid_request", function*() {
@@ -122,11 +147,23 @@ describe("the API rejects", () => {
     yield* TestClock.adjust("61 minutes")
     const valid = [yield* getToken(url), yield* getToken(url), yield* getToken(url)]
     assert.strictEqual(yield* revoke(Redacted.make(valid[0] ?? "")), 1)
-    deepStrictEqual((yield* tokens).map(({ revokedAt }) => Option.isSome(revokedAt)), [false, true, false, false])
-    deepStrictEqual([yield* revoke(), yield* revoke(), yield* revoke("invented-token")], [2, 0, 0])
+    deepStrictEqual((yield* tokens).map(({ revokedAt }) => Option.isSome(revokedAt)), [
+      false,
+      true,
+      false,
+      false
+    ])
+    deepStrictEqual([yield* revoke(), yield* revoke(), yield* revoke("invented-token")], [
+      2,
+      0,
+      0
+    ])
     for (const token of valid) {
       const response = yield* callApi(url, token)
-      deepStrictEqual([response.status, response.headers["www-authenticate"]], [401, invalid("was revoked")])
+      deepStrictEqual([response.status, response.headers["www-authenticate"]], [
+        401,
+        invalid("was revoked")
+      ])
     }
   })
 })

@@ -6,7 +6,16 @@ import { Emulator, Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { test } from "@store-api/testing/test"
 import { Effect, Inspectable, Option, Redacted } from "effect"
-import { askToken, callApi, demoBody, demoSecret, formType, getToken, send, tokenPath } from "./utils.js"
+import {
+  askToken,
+  callApi,
+  demoBody,
+  demoSecret,
+  formType,
+  getToken,
+  send,
+  tokenPath
+} from "./utils.js"
 
 /** The secrets that the value shows, printed in all common ways. */
 const leaks = (value: unknown, ...secrets: ReadonlyArray<string>) =>
@@ -17,7 +26,8 @@ const leaks = (value: unknown, ...secrets: ReadonlyArray<string>) =>
     String(value),
     Inspectable.toStringUnknown(value),
     Inspectable.format(value),
-    new AssertionError({ actual: value, expected: undefined, operator: "deepStrictEqual" }).message
+    new AssertionError({ actual: value, expected: undefined, operator: "deepStrictEqual" })
+      .message
   ].flatMap((text) => leaksIn(text, secrets))
 
 describe("the request log", () => {
@@ -25,22 +35,34 @@ describe("the request log", () => {
     const { clearRequests, requests, url } = yield* Emulator.make()
     const token = yield* getToken(url)
     yield* callApi(url, token, { method: "DELETE", path: "/orders/7?force=1" })
-    yield* send(url, { path: "/orders?keyword=shoes&tokens=3", headers: { "X-Two": ["a", "b"] } })
+    yield* send(url, {
+      path: "/orders?keyword=shoes&tokens=3",
+      headers: { "X-Two": ["a", "b"] }
+    })
     const log = yield* requests
     deepStrictEqual(
-      log.map(({ bodyBytes, kind, method, status, url }) => [kind, method, url, Option.getOrNull(status), bodyBytes]),
+      log.map((
+        { bodyBytes, kind, method, status, url }
+      ) => [kind, method, url, Option.getOrNull(status), bodyBytes]),
       [
         ["token", "POST", tokenPath, 200, demoBody.length],
         ["api", "DELETE", "/orders/7?force=1", 200, 0],
         ["api", "GET", "/orders?keyword=shoes&tokens=3", 401, 0]
       ]
     )
-    const [tokenRequest = assert.fail(), apiRequest = assert.fail(), withoutToken = assert.fail()] = log
+    const [
+      tokenRequest = assert.fail(),
+      apiRequest = assert.fail(),
+      withoutToken = assert.fail()
+    ] = log
     assert.strictEqual(Redacted.value(tokenRequest.body), demoBody)
     assert.strictEqual(tokenRequest.headers["content-type"], formType)
     assert.isTrue(Option.isNone(tokenRequest.authorization))
     assert.strictEqual(Redacted.value(apiRequest.rawUrl), "/orders/7?force=1")
-    deepStrictEqual(Option.map(apiRequest.authorization, Redacted.value), Option.some(`Bearer ${token}`))
+    deepStrictEqual(
+      Option.map(apiRequest.authorization, Redacted.value),
+      Option.some(`Bearer ${token}`)
+    )
     assert.strictEqual(withoutToken.headers["x-two"], "a, b")
     yield* Effect.zipRight(clearRequests, askToken(url))
     assert.lengthOf(yield* requests, 1)
@@ -48,14 +70,20 @@ describe("the request log", () => {
 
   test.live("shows where each token request has its credentials", function*() {
     const encoded = { body: demoBody.replace(demoSecret, encodeURIComponent(demoSecret)) }
-    const header = { headers: { "Content-Type": formType, Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" } }
+    const header = {
+      headers: { "Content-Type": formType, Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" }
+    }
     const methodsOf = (options: Emulator.Options) =>
       Effect.gen(function*() {
         const { fail, requests, url } = yield* Emulator.make(options)
         yield* fail(Fault.status(503))
-        for (const changes of [encoded, header, { ...header, body: "" }, { body: "" }]) yield* askToken(url, changes)
+        for (
+          const changes of [encoded, header, { ...header, body: "" }, { body: "" }]
+        ) yield* askToken(url, changes)
         yield* callApi(url, "none", encoded)
-        return (yield* requests).map(({ clientAuthentication }) => clientAuthentication.join("+"))
+        return (yield* requests).map(({ clientAuthentication }) =>
+          clientAuthentication.join("+")
+        )
       })
     deepStrictEqual(
       yield* methodsOf({}),
@@ -63,7 +91,13 @@ describe("the request log", () => {
     )
     deepStrictEqual(
       yield* methodsOf({ clientAuthentication: "client_secret_basic" }),
-      ["client_secret_post", "client_secret_basic+client_secret_post", "client_secret_basic", "", ""]
+      [
+        "client_secret_post",
+        "client_secret_basic+client_secret_post",
+        "client_secret_basic",
+        "",
+        ""
+      ]
     )
   })
 
@@ -87,17 +121,30 @@ describe("the request log", () => {
     }
     yield* askToken(url, { headers: { Authorization: `Basic ${inBase64}` } })
     yield* callApi(url, token, { method: "POST", body: token })
-    for (const path of [`/orders?access_token=${encoded}`, `/orders?q=${encoded}`, `/orders/${encoded}`]) {
+    for (
+      const path of [
+        `/orders?access_token=${encoded}`,
+        `/orders?q=${encoded}`,
+        `/orders/${encoded}`
+      ]
+    ) {
       yield* callApi(url, token, { path })
     }
     yield* callApi(url, wrong)
     yield* send(url, {
       path: "/orders",
-      headers: { "X-Mine": `t=${token}`, "X-Other": demoSecret, Cookie: wrong, "X-Api-Key": wrong }
+      headers: {
+        "X-Mine": `t=${token}`,
+        "X-Other": demoSecret,
+        Cookie: wrong,
+        "X-Api-Key": wrong
+      }
     })
     const log = yield* requests
     assert.lengthOf(log, 12)
-    for (const value of [log, ...log]) deepStrictEqual(leaks(value, token, demoSecret, wrong, inBase64), [])
+    for (const value of [log, ...log]) {
+      deepStrictEqual(leaks(value, token, demoSecret, wrong, inBase64), [])
+    }
     // The redacted value is still available.
     const last = log[log.length - 1]?.headers["x-mine"]
     assert.strictEqual(Redacted.isRedacted(last) && Redacted.value(last), `t=${token}`)
@@ -108,7 +155,9 @@ test.live("the list of tokens, the service and the demo client show no secret wh
   const service = yield* Emulator.make()
   const token = yield* getToken(service.url)
   const list = yield* service.tokens
-  for (const value of [list, service, Emulator.demoClient]) deepStrictEqual(leaks(value, token, demoSecret), [])
+  for (const value of [list, service, Emulator.demoClient]) {
+    deepStrictEqual(leaks(value, token, demoSecret), [])
+  }
   deepStrictEqual(list.map(({ value }) => Redacted.value(value)), [token])
   // Control: `String` of an object never shows its content.
   assert.lengthOf(leaks([{ headers: { authorization: `Bearer ${token}` } }], token), 6)

@@ -7,8 +7,20 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Clock, Effect, Exit, Fiber, Option, Record, Redacted } from "effect"
-import { askToken, callApi, demoBody, demoSecret, failing, formType, getToken, json, receive, send } from "./utils.js"
-import { tokenPath, until } from "./utils.js"
+import {
+  askToken,
+  callApi,
+  demoBody,
+  demoSecret,
+  failing,
+  formType,
+  getToken,
+  json,
+  receive,
+  send,
+  tokenPath,
+  until
+} from "./utils.js"
 
 type End = "Close" | "Reset" | "Silence"
 
@@ -32,7 +44,10 @@ const requestOnSocket = (url: string, isSilent: (text: string) => Effect.Effect<
           `Content-Length: ${demoBody.length}\r\n\r\n${demoBody}`
       )
     })
-    const silence = Effect.zipRight(until(Effect.suspend(() => isSilent(text))), Effect.sleep("250 millis"))
+    const silence = Effect.zipRight(
+      until(Effect.suspend(() => isSilent(text))),
+      Effect.sleep("250 millis")
+    )
     const end: End = yield* Effect.race(ended, Effect.as(silence, "Silence" as const))
     return { end, text }
   })
@@ -42,11 +57,18 @@ const observe = (fault: Fault.Fault, end: End = "Close", sends = true) =>
     const emulator = yield* Emulator.make()
     yield* emulator.fail(fault)
     const isSilent = (text: string) =>
-      Effect.map(emulator.pendingFaults, ({ length }) => end === "Silence" && length === 0 && sends === (text !== ""))
+      Effect.map(
+        emulator.pendingFaults,
+        ({ length }) => end === "Silence" && length === 0 && sends === (text !== "")
+      )
     const wire = yield* Effect.scoped(requestOnSocket(emulator.url, isSilent))
     yield* until(Effect.map(emulator.connections, (open) => open === 0))
     assert.lengthOf(yield* emulator.pendingFaults, 0)
-    assert.strictEqual((yield* askToken(emulator.url)).status, 200, "the next request succeeds")
+    assert.strictEqual(
+      (yield* askToken(emulator.url)).status,
+      200,
+      "the next request succeeds"
+    )
     return wire
   })
 
@@ -54,11 +76,18 @@ const observe = (fault: Fault.Fault, end: End = "Close", sends = true) =>
 const bytesOf = (url: string) =>
   Effect.promise(() =>
     new Promise<readonly [Buffer, encoding?: string | undefined]>((resolve) => {
-      Http.request(url + tokenPath, { method: "POST", headers: { "Content-Type": formType } }, (response) => {
-        const chunks: Array<Buffer> = []
-        response.on("data", (chunk: Buffer) => chunks.push(chunk))
-          .on("end", () => resolve([Buffer.concat(chunks), response.headers["content-encoding"]]))
-      }).end(demoBody)
+      Http.request(
+        url + tokenPath,
+        { method: "POST", headers: { "Content-Type": formType } },
+        (response) => {
+          const chunks: Array<Buffer> = []
+          response.on("data", (chunk: Buffer) => chunks.push(chunk))
+            .on(
+              "end",
+              () => resolve([Buffer.concat(chunks), response.headers["content-encoding"]])
+            )
+        }
+      ).end(demoBody)
     })
   )
 
@@ -72,7 +101,9 @@ const moments = ["connection", "answer", "headers", "body"] as const
 
 describe("a connection that the emulator breaks off", () => {
   test.live.each(
-    moments.flatMap((moment) => Record.toEntries(endings).map(([ending, fault]) => [moment, ending, fault] as const))
+    moments.flatMap((moment) =>
+      Record.toEntries(endings).map(([ending, fault]) => [moment, ending, fault] as const)
+    )
   )("on \"%s\" ends with %s", function*([moment, ending, fault]) {
     const sendsBytes = moment === "headers" || moment === "body"
     const { end, text } = yield* observe(fault(moment), ending, sendsBytes)
@@ -108,7 +139,11 @@ describe("a connection that the emulator breaks off", () => {
 describe("an invalid HTTP response is sent byte for byte", () => {
   test.live.each<[name: string, Fault.Fault, RegExp]>([
     ["bad chunks", Fault.badChunks(), /Transfer-Encoding: chunked\r\n\r\nno-size\r\n/],
-    ["contradicting lengths", Fault.contradictingLengths(), /Content-Length: (\d+)\r\nContent-Length: (?!\1\r)\d+\r\n/],
+    [
+      "contradicting lengths",
+      Fault.contradictingLengths(),
+      /Content-Length: (\d+)\r\nContent-Length: (?!\1\r)\d+\r\n/
+    ],
     ["not HTTP", Fault.notHttp(), /^220 .*\r\n$/],
     ["huge headers", Fault.hugeHeaders(), /\r\nX-Filler: x{1048576}\r\n/],
     ["any bytes", Fault.raw("HTTP/1.1 200 OK\r\n\r\n!"), /^HTTP\/1\.1 200 OK\r\n\r\n!$/]
@@ -126,7 +161,11 @@ describe("the normal response", () => {
     yield* fail(Fault.fields({ expires_in: "12", scope: undefined, more: null }, { headers }))
     const response = yield* askToken(url)
     const fields = json(response)
-    deepStrictEqual([fields["expires_in"], fields["more"], "scope" in fields], ["12", null, false])
+    deepStrictEqual([fields["expires_in"], fields["more"], "scope" in fields], [
+      "12",
+      null,
+      false
+    ])
     assert.strictEqual(response.headers["transfer-encoding"], "chunked")
     assert.strictEqual(response.headers["cache-control"], "no-store")
     assert.strictEqual((yield* callApi(url, String(fields["access_token"]))).status, 200)
@@ -155,7 +194,10 @@ describe("the normal response", () => {
     const { fail, url } = yield* Emulator.make()
     const [one, other] = [yield* getToken(url), yield* getToken(url)]
     yield* fail(Fault.revoke({ on: "api" }))
-    deepStrictEqual([(yield* callApi(url, one)).status, (yield* callApi(url, other)).status], [401, 401])
+    deepStrictEqual([(yield* callApi(url, one)).status, (yield* callApi(url, other)).status], [
+      401,
+      401
+    ])
     assert.strictEqual((yield* callApi(url, yield* getToken(url))).status, 200)
   })
 })
@@ -163,7 +205,10 @@ describe("the normal response", () => {
 describe("a long body", () => {
   test.live("is sent one space at a time until the client disconnects", function*() {
     const { connections, url } = yield* failing(Fault.drip("5 millis", { status: 503 }))
-    assert.match(yield* Effect.scoped(receive(url, 250)), /^HTTP\/1\.1 503 [\s\S]*\r\n\r\n(1\r\n \r\n){3,}/)
+    assert.match(
+      yield* Effect.scoped(receive(url, 250)),
+      /^HTTP\/1\.1 503 [\s\S]*\r\n\r\n(1\r\n \r\n){3,}/
+    )
     yield* until(Effect.map(connections, (open) => open === 0))
   })
 
@@ -183,7 +228,10 @@ describe("a long body", () => {
   })
 
   test.live("has the given length, and can be a decompression bomb", function*() {
-    const { requests, url } = yield* failing(Fault.flood(1_000_001, { status: 400 }), Fault.bomb(3))
+    const { requests, url } = yield* failing(
+      Fault.flood(1_000_001, { status: 400 }),
+      Fault.bomb(3)
+    )
     const response = yield* askToken(url)
     deepStrictEqual([response.status, response.text.length], [400, 1_000_001])
     const [recorded] = yield* requests
@@ -203,18 +251,25 @@ describe("an error response", () => {
   })
 
   test.live("can have a date in Retry-After, by the emulator's clock", function*() {
-    const noon = Object.assign(Clock.make(), { currentTimeMillis: Effect.succeed(Date.UTC(2030, 0, 1, 12)) })
+    const noon = Object.assign(Clock.make(), {
+      currentTimeMillis: Effect.succeed(Date.UTC(2030, 0, 1, 12))
+    })
     const { fail, url } = yield* Effect.withClock(Emulator.make(), noon)
     yield* fail(Fault.retryDate(429, "90 seconds"))
     const response = yield* askToken(url)
-    deepStrictEqual([response.status, response.headers["retry-after"]], [429, "Tue, 01 Jan 2030 12:01:30 GMT"])
+    deepStrictEqual([response.status, response.headers["retry-after"]], [
+      429,
+      "Tue, 01 Jan 2030 12:01:30 GMT"
+    ])
   })
 })
 
 describe("a redirect", () => {
   test.live("has the Location of its target", function*() {
     const { elsewhere, fail, url } = yield* Emulator.make({ basePath: "/store" })
-    const targets = ["elsewhere", "itself", "loop", {}, { location: "http://[" }, { location: "" }] as const
+    const targets = ["elsewhere", "itself", "loop", {}, { location: "http://[" }, {
+      location: ""
+    }] as const
     yield* fail(targets.map((to) => Fault.redirect(307, to)))
     const responses = yield* Effect.forEach(targets, () => askToken(url))
     const locations = [
@@ -235,10 +290,17 @@ describe("a redirect", () => {
     assert.notStrictEqual(new URL(elsewhere.url).origin, new URL(url).origin)
     const token = yield* getToken(url)
     yield* callApi(elsewhere.url, token)
-    const response = yield* send(elsewhere.url, { method: "POST", path: tokenPath, body: demoBody })
+    const response = yield* send(elsewhere.url, {
+      method: "POST",
+      path: tokenPath,
+      body: demoBody
+    })
     assert.property(json(response), "access_token")
     const [first = assert.fail(), second = assert.fail()] = yield* elsewhere.requests
-    deepStrictEqual(Option.map(first.authorization, Redacted.value), Option.some(`Bearer ${token}`))
+    deepStrictEqual(
+      Option.map(first.authorization, Redacted.value),
+      Option.some(`Bearer ${token}`)
+    )
     assert.strictEqual(Redacted.value(second.body), demoBody)
     assert.notInclude(JSON.stringify(yield* elsewhere.requests), token)
     assert.lengthOf(yield* tokens, 1, "the emulator did not issue the other token")

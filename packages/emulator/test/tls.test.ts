@@ -7,7 +7,10 @@ import { test } from "@store-api/testing/test"
 import { Effect, Option } from "effect"
 import { connect, demoBody, formType, tokenPath, until } from "./utils.js"
 
-const emulator = Effect.map(Emulator.make({ tls: true }), (all) => ({ ...all, ca: Option.getOrThrow(all.ca) }))
+const emulator = Effect.map(
+  Emulator.make({ tls: true }),
+  (all) => ({ ...all, ca: Option.getOrThrow(all.ca) })
+)
 
 /** Sends a token request. Returns the status, or the error code of the connection. */
 const requestStatus = (url: string, options: Https.RequestOptions) =>
@@ -21,7 +24,10 @@ const requestStatus = (url: string, options: Https.RequestOptions) =>
       response.resume()
         .on("end", () => resume(Effect.succeed(response.statusCode ?? 0)))
         .on("error", ({ message }) => resume(Effect.succeed(message)))
-    }).on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message))).end(demoBody)
+    }).on(
+      "error",
+      (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message))
+    ).end(demoBody)
   })
 
 describe("an emulator with TLS", () => {
@@ -83,6 +89,9 @@ describe("an emulator with TLS", () => {
   test.live("can speak TLS 1.1 with a client that accepts it", function*() {
     const { ca, fail, url } = yield* emulator
     yield* fail(Fault.tls("Tls1.1"))
-    assert.strictEqual(yield* requestStatus(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
+    assert.strictEqual(
+      yield* requestStatus(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }),
+      200
+    )
   })
 })

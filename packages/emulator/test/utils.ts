@@ -26,7 +26,10 @@ const withLength = ({ body, headers = {} }: HttpRequest) =>
     : { ...headers, "Content-Length": Buffer.byteLength(body) }
 
 /** Sends exactly these headers, and Host, Connection and the length of the body. */
-export const send = (url: string, options: HttpRequest = {}): Effect.Effect<HttpResponse, Error> =>
+export const send = (
+  url: string,
+  options: HttpRequest = {}
+): Effect.Effect<HttpResponse, Error> =>
   Effect.async((resume, signal) => {
     const base = new URL(url)
     const request = Http.request({
@@ -52,7 +55,8 @@ export const send = (url: string, options: HttpRequest = {}): Effect.Effect<Http
     request.end(options.body)
   })
 
-export const json = (response: HttpResponse) => JSON.parse(response.text) as Record<string, unknown>
+export const json = (response: HttpResponse) =>
+  JSON.parse(response.text) as Record<string, unknown>
 
 export const tokenPath = "/v1/oauth/accesstoken"
 export const formType = "application/x-www-form-urlencoded"
@@ -63,7 +67,13 @@ export const demoBody = bodyOf("demo-client", demoSecret)
 
 /** Sends a token request as specified, with changes if there are any. */
 export const askToken = (url: string, changes: HttpRequest = {}) =>
-  send(url, { method: "POST", path: tokenPath, headers: { "Content-Type": formType }, body: demoBody, ...changes })
+  send(url, {
+    method: "POST",
+    path: tokenPath,
+    headers: { "Content-Type": formType },
+    body: demoBody,
+    ...changes
+  })
 
 export const getToken = (url: string, changes: HttpRequest = {}) =>
   Effect.map(askToken(url, changes), (response) => String(json(response)["access_token"]))
@@ -83,7 +93,12 @@ export const withToken = (options?: Emulator.Options) =>
   )
 
 /** Steers an emulator, as the page and the commands do. */
-export const steer = (url: string, path: string, body: object, headers: Http.OutgoingHttpHeaders = {}) =>
+export const steer = (
+  url: string,
+  path: string,
+  body: object,
+  headers: Http.OutgoingHttpHeaders = {}
+) =>
   send(url, {
     method: "POST",
     path: `/_emulator/${path}`,
@@ -95,10 +110,13 @@ export const steer = (url: string, path: string, body: object, headers: Http.Out
 export const connect = (url: string) =>
   Effect.acquireRelease(
     Effect.async<Net.Socket>((resume) => {
-      const socket = Net.connect(Number(new URL(url).port), "127.0.0.1", () => resume(Effect.succeed(socket)))
-      socket.on("error", () => undefined)
+      const socket = Net.connect(Number(new URL(url).port), "127.0.0.1", () =>
+        resume(Effect.succeed(socket)))
+      socket.on("error", () =>
+        undefined)
     }),
-    (socket) => Effect.sync(() => socket.destroy())
+    (socket) =>
+      Effect.sync(() => socket.destroy())
   )
 
 /** Sends a token request without a body on a plain socket, and returns the received text once it has this length. */
@@ -110,8 +128,11 @@ export const receive = (url: string, length: number) =>
         text += chunk.toString("latin1")
         if (text.length >= length) resume(Effect.succeed(text))
       })
-      socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`)
+      socket.write(
+        `POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`
+      )
     }))
 
 /** Waits in real time until the condition holds. */
-export const until = (condition: Effect.Effect<boolean>) => Network.until("as the test says", condition)
+export const until = (condition: Effect.Effect<boolean>) =>
+  Network.until("as the test says", condition)

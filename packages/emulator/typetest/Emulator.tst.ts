@@ -1,8 +1,14 @@
 /** The types of the emulator: its layer, faults and options. */
-import type { EmulatorError, IssuedToken, RecordedRequest } from "@store-api/emulator"
-import { Client, Emulator, Fault, Scenario } from "@store-api/emulator"
-import type { Scope } from "effect"
-import { Effect, Redacted } from "effect"
+import {
+  Client,
+  Emulator,
+  type EmulatorError,
+  Fault,
+  type IssuedToken,
+  type RecordedRequest,
+  Scenario
+} from "@store-api/emulator"
+import { Effect, Redacted, type Scope } from "effect"
 import { expect, test } from "tstyche"
 
 type Service = Emulator.Service
@@ -11,7 +17,9 @@ test("its secrets are Redacted wherever they are met", () => {
   expect<IssuedToken.IssuedToken["value"]>().type.toBe<Redacted.Redacted>()
   expect<RecordedRequest.RecordedRequest["body"]>().type.toBe<Redacted.Redacted>()
   expect<RecordedRequest.RecordedRequest["rawUrl"]>().type.toBe<Redacted.Redacted>()
-  expect<RecordedRequest.RecordedRequest["headers"]>().type.toBe<Readonly<Record<string, string | Redacted.Redacted>>>()
+  expect<RecordedRequest.RecordedRequest["headers"]>().type.toBe<
+    Readonly<Record<string, string | Redacted.Redacted>>
+  >()
   expect(Client.demoClient).type.toBe<{
     readonly clientId: "demo-client"
     readonly clientSecret: Redacted.Redacted
@@ -24,16 +32,26 @@ test("its error leaves the channel by its tag", () => {
   expect<EmulatorError.EmulatorError["reason"]>().type.toBe<
     "PortInUse" | "CannotListen" | "InvalidOption"
   >()
-  expect(Emulator.make().pipe(Effect.catchTag("EmulatorError", () => Effect.succeed("none" as const)))).type.toBe<
+  expect(
+    Emulator.make().pipe(
+      Effect.catchTag("EmulatorError", () => Effect.succeed("none" as const))
+    )
+  ).type.toBe<
     Effect.Effect<Service | "none", never, Scope.Scope>
   >()
 })
 
 test("options", () => {
   const clientSecret = Redacted.make("not a real one")
-  expect(Emulator.layer).type.toBeCallableWith({ clients: [Client.demoClient, { clientId: "other", clientSecret }] })
-  expect(Emulator.layer).type.not.toBeCallableWith({ clients: [{ clientId: "other", clientSecret: "in the open" }] })
-  expect(Emulator.layer).type.toBeCallableWith({ clientAuthentication: ["client_secret_basic", "client_secret_post"] })
+  expect(Emulator.layer).type.toBeCallableWith({
+    clients: [Client.demoClient, { clientId: "other", clientSecret }]
+  })
+  expect(Emulator.layer).type.not.toBeCallableWith({
+    clients: [{ clientId: "other", clientSecret: "in the open" }]
+  })
+  expect(Emulator.layer).type.toBeCallableWith({
+    clientAuthentication: ["client_secret_basic", "client_secret_post"]
+  })
   expect(Emulator.layer).type.not.toBeCallableWith({ clientAuthentication: "private_key_jwt" })
   expect(Emulator.layer).type.not.toBeCallableWith({ lifetime: "2 seconds" })
 })
@@ -41,19 +59,39 @@ test("options", () => {
 test("faults have different types", () => {
   const fault = {} as Fault.Fault
   if (Fault.is("Redirect")(fault)) expect(fault.to).type.toBe<Fault.RedirectTarget>()
-  expect(Fault.is("Hang")).type.toBe<(u: unknown) => u is Extract<Fault.Fault, { readonly _tag: "Hang" }>>()
+  expect(Fault.is("Hang")).type.toBe<
+    (u: unknown) => u is Extract<Fault.Fault, { readonly _tag: "Hang" }>
+  >()
   expect(Fault.is).type.not.toBeCallableWith("Nothing")
   const one = () => 1
   const all = {
-    ...{ Answer: one, Delay: one, Hang: one, Amend: one, Gzip: one, Continue: one, Revoke: one, Echo: one },
-    ...{ RetryDate: one, Drip: one, Flood: one, Redirect: one, Raw: one, Stale: one, Connection: one }
+    Answer: one,
+    Delay: one,
+    Hang: one,
+    Amend: one,
+    Gzip: one,
+    Continue: one,
+    Revoke: one,
+    Echo: one,
+    RetryDate: one,
+    Drip: one,
+    Flood: one,
+    Redirect: one,
+    Raw: one,
+    Stale: one,
+    Connection: one
   }
   expect(Fault.match(fault, { ...all, Tls: () => "tls" })).type.toBe<string | number>()
   expect(Fault.match).type.not.toBeCallableWith(fault, all)
 })
 
 test("options of faults", () => {
-  expect(Fault.status).type.toBeCallableWith(503, { on: "api", times: 2, headers: { "Retry-After": "1" }, body: "" })
+  expect(Fault.status).type.toBeCallableWith(503, {
+    on: "api",
+    times: 2,
+    headers: { "Retry-After": "1" },
+    body: ""
+  })
   expect(Fault.status).type.not.toBeCallableWith(503, { on: "proxy" })
   expect(Fault.status).type.not.toBeCallableWith(503, { retryAfter: 1 })
   expect(Fault.redirect).type.not.toBeCallableWith(302, "nowhere")

@@ -21,8 +21,16 @@ import { FileTokenStore } from "@store-api/platform-node"
 import { entryOf } from "@store-api/testing/entryOf"
 import { withVariables } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import type { Layer } from "effect"
-import { Clock, ConfigProvider, Deferred, Effect, Fiber, Option, TestClock } from "effect"
+import {
+  Clock,
+  ConfigProvider,
+  Deferred,
+  Effect,
+  Fiber,
+  type Layer,
+  Option,
+  TestClock
+} from "effect"
 import {
   age,
   atEachStep,
@@ -31,9 +39,9 @@ import {
   own,
   pathsIn,
   started,
-  stillWorks
+  stillWorks,
+  storeOver
 } from "./support/tokenFolder.js"
-import { storeOver } from "./support/tokenFolder.js"
 
 describe("FileTokenStore fulfils the contract", () => {
   for (const { check, rule } of rules) {

@@ -19,9 +19,7 @@ import {
   get,
   hanging,
   listen,
-  onThisMachine
-} from "@store-api/testing/loopback"
-import {
+  onThisMachine,
   silent,
   startProxy,
   startStore,

@@ -16,9 +16,7 @@ import {
   elsewhere,
   freePort,
   listen,
-  onThisMachine
-} from "@store-api/testing/loopback"
-import {
+  onThisMachine,
   type Server,
   startProxy,
   startStore,
@@ -179,13 +177,13 @@ const scenarios = (title: string, table: Readonly<Record<string, Scenario>>) =>
 
 /** All that a response says. */
 const told = async (response: Response) => ({
-  ...{
-    ok: response.ok,
-    redirected: response.redirected,
-    status: response.status,
-    statusText: response.statusText
-  },
-  ...{ type: response.type, url: response.url, isResponse: response instanceof Response },
+  ok: response.ok,
+  redirected: response.redirected,
+  status: response.status,
+  statusText: response.statusText,
+  type: response.type,
+  url: response.url,
+  isResponse: response instanceof Response,
   headers: [...response.headers].filter(([name]) => name !== "date"),
   cookies: response.headers.getSetCookie(),
   hasBody: response.body !== null,
@@ -208,7 +206,17 @@ const formOf = (item: string | Blob) => {
 
 const methods = [
   "A B",
-  ..."GET get HEAD post PUT delete options PATCH PROPFIND TRACE connect".split(" ")
+  "GET",
+  "get",
+  "HEAD",
+  "post",
+  "PUT",
+  "delete",
+  "options",
+  "PATCH",
+  "PROPFIND",
+  "TRACE",
+  "connect"
 ]
 
 scenarios("methods and URLs", {
@@ -556,11 +564,10 @@ describe("PromiseStoreAuth", () => {
     const tokens = [
       yield* Effect.promise(first.getToken),
       yield* withVariables({
-        ...{ STORE_API_AUTH_URL: issuer.url, STORE_API_URL: url },
-        ...{
-          STORE_API_CLIENT_ID: clientId,
-          STORE_API_CLIENT_SECRET: Redacted.value(clientSecret)
-        }
+        STORE_API_AUTH_URL: issuer.url,
+        STORE_API_URL: url,
+        STORE_API_CLIENT_ID: clientId,
+        STORE_API_CLIENT_SECRET: Redacted.value(clientSecret)
       })(Effect.promise(second.getToken))
     ].map(({ value }) => Redacted.value(value))
     deepStrictEqual(tokens, ["token-1", "token-1"])
@@ -733,7 +740,8 @@ describe("the signal of fetch", () => {
         (error as Error).message
       ),
       [
-        ...["no longer needed", "no longer needed"],
+        "no longer needed",
+        "no longer needed",
         "The operation was aborted due to timeout"
       ]
     )
@@ -859,11 +867,12 @@ describe("the errors of fetch", () => {
       transformClient: HttpClient.retryTransient({ times: 1 })
     })
     const failures = [
-      ...[fetch(closed), fetch("/reset"), fetch("/407"), fetch("https://elsewhere.example")],
-      ...[
-        fetch("/redirect", { redirect: "error" }),
-        fetch("/never", { signal: AbortSignal.timeout(200) })
-      ],
+      fetch(closed),
+      fetch("/reset"),
+      fetch("/407"),
+      fetch("https://elsewhere.example"),
+      fetch("/redirect", { redirect: "error" }),
+      fetch("/never", { signal: AbortSignal.timeout(200) }),
       ...["/cut", "/not-gzip"].map((path) => fetch(path).then((response) => response.text()))
     ]
     for (

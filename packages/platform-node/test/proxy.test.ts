@@ -16,9 +16,7 @@ import {
   elsewhere,
   get,
   listen,
-  onThisMachine
-} from "@store-api/testing/loopback"
-import {
+  onThisMachine,
   type Server,
   startProxy,
   startStore,

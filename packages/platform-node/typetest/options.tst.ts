@@ -6,8 +6,7 @@ import type {
   TokenStore
 } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
-import type { Layer, Scope } from "effect"
-import { Config, Effect, Redacted } from "effect"
+import { Config, Effect, type Layer, Redacted, type Scope } from "effect"
 import { expect, test } from "tstyche"
 
 const authUrl = "https://auth.store.example"

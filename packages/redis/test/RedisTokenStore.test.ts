@@ -33,19 +33,16 @@ const failing = (error: Error, script?: RedisTokenStore.Commands["eval"]) => {
 
 /** Errors of the client, whose classes a bundler has renamed. */
 const renamed = ([
-  ...[
-    "AbortError",
-    "ClientClosedError",
-    "ClientOfflineError",
-    "ConnectionTimeoutError",
-    "DisconnectsClientError"
-  ],
-  ...[
-    "MaxCommandRedirectionsError",
-    "RootNodesUnavailableError",
-    "SocketClosedUnexpectedlyError"
-  ],
-  ...["SocketTimeoutError", "TimeoutError"]
+  "AbortError",
+  "ClientClosedError",
+  "ClientOfflineError",
+  "ConnectionTimeoutError",
+  "DisconnectsClientError",
+  "MaxCommandRedirectionsError",
+  "RootNodesUnavailableError",
+  "SocketClosedUnexpectedlyError",
+  "SocketTimeoutError",
+  "TimeoutError"
 ] as const).map((name): [string, unknown] => {
   class a extends (redis[name] as unknown as new(text: string) => Error) {}
   return [name, new a("an-invented-password")]

@@ -14,9 +14,10 @@ import {
   type Played,
   playedServer,
   proxyTo,
-  type Reply
+  type Reply,
+  silentServer,
+  until
 } from "@store-api/testing/network"
-import { silentServer, until } from "@store-api/testing/network"
 import { isLeftOut, redisServer } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import type { VirtualClock } from "@store-api/testing/virtualClock"

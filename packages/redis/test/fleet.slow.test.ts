@@ -8,16 +8,6 @@ import { RedisTokenStore } from "@store-api/redis"
 import { canMakeCertificates } from "@store-api/testing/certificates"
 import { bundle } from "@store-api/testing/childProcess"
 import * as Fleet from "@store-api/testing/fleet"
-import {
-  all,
-  allSucceed,
-  renewal,
-  share,
-  sharesOne,
-  shop,
-  tokens,
-  warnedOf
-} from "@store-api/testing/fleet"
 import type * as Member from "@store-api/testing/member"
 import { inTime, onVirtualTime, until } from "@store-api/testing/network"
 import {
@@ -25,9 +15,12 @@ import {
   documented,
   isLeftOut,
   type RedisServer,
-  redisServer
+  redisServer,
+  sentinel,
+  single,
+  type Topology,
+  user
 } from "@store-api/testing/redisServers"
-import { sentinel, single, type Topology, user } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Redacted } from "effect"
 
@@ -46,15 +39,15 @@ describe.skipIf(isLeftOut)(
     })
 
     test.live("acquires it for six that want one scope: one token request, one token", function*() {
-      const { settings, tokenRequests } = yield* shop({
+      const { settings, tokenRequests } = yield* Fleet.shop({
         clientAuthentication: "client_secret_post"
       })
       const six = Fleet.inThese(yield* Fleet.processes(program, 6))
-      const members = yield* share(six, 6, yield* redisServer(), {
+      const members = yield* Fleet.share(six, 6, yield* redisServer(), {
         ...settings,
         scope: "read"
       })
-      deepStrictEqual([yield* tokens(members), yield* tokenRequests], [1, 1])
+      deepStrictEqual([yield* Fleet.tokens(members), yield* tokenRequests], [1, 1])
     })
   }
 )
@@ -120,9 +113,9 @@ const acquisition = (
       deadline: "1 minute"
     } as const
     const patient = { ...settings, ...minute, storeTimeout: "30 seconds" } as const
-    const members = yield* share(fleet, 4, topology, patient)
+    const members = yield* Fleet.share(fleet, 4, topology, patient)
     yield* hold
-    yield* all(members, ({ begin }) => begin(100))
+    yield* Fleet.all(members, ({ begin }) => begin(100))
     yield* until(
       "a member sends a token request",
       Effect.map(tokenRequests, (count) => count === 1)
@@ -137,13 +130,13 @@ const acquisition = (
     const primary = yield* topology.primaryOf(lease)
     yield* topology.failOver(primary, fault(lease, primary))
     yield* release
-    const count = yield* tokens(members)
+    const count = yield* Fleet.tokens(members)
     const requests = yield* tokenRequests
     assert.isAtMost(count, requests)
-    allSucceed(yield* all(members, ({ end }) => end))
-    yield* warnedOf(members)
+    Fleet.allSucceed(yield* Fleet.all(members, ({ end }) => end))
+    yield* Fleet.warnedOf(members)
     // A member with the older of two tokens accepts the other one instead of a new one.
-    assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
+    assert.strictEqual((yield* Fleet.renewal(members, tokenRequests)).requests, 1)
     return requests
   })
 
@@ -198,18 +191,18 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
     function*([, start, acl]) {
       const [servers, { tokenRequests, settings }] = yield* Effect.all([
         start({ ...acl, tls: {}, user }),
-        shop()
+        Fleet.shop()
       ])
       const fleet = Fleet.inThese(yield* trusting(servers))
-      const members = yield* share(fleet, 2, servers, settings)
-      yield* sharesOne(members, tokenRequests)
-      yield* warnedOf(members)
+      const members = yield* Fleet.share(fleet, 2, servers, settings)
+      yield* Fleet.sharesOne(members, tokenRequests)
+      yield* Fleet.warnedOf(members)
       const strangers = yield* fleet(1, {
         ...settings,
         storeUrl: servers.url.replace("password", "an-invented-other")
       })
-      yield* sharesOne(strangers, tokenRequests)
-      yield* warnedOf(strangers, "WRONGPASS")
+      yield* Fleet.sharesOne(strangers, tokenRequests)
+      yield* Fleet.warnedOf(strangers, "WRONGPASS")
       // This process does not trust the authority. No server listens on port 1.
       for (
         const [storeUrl, reason] of [
@@ -218,8 +211,11 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
         ] as const
       ) {
         const excluded = inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
-        const asked = Effect.tap(excluded, tokens)
-        yield* warnedOf(yield* onVirtualTime((virtual) => inTime(virtual, asked)), reason)
+        const asked = Effect.tap(excluded, Fleet.tokens)
+        yield* Fleet.warnedOf(
+          yield* onVirtualTime((virtual) => inTime(virtual, asked)),
+          reason
+        )
       }
     }
   )
@@ -227,14 +223,14 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
   test.live("a server with a trusted certificate for another host is not used: each process acquires a token and warns", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([
       single({ tls: { name: "redis.shop.example" } }),
-      shop()
+      Fleet.shop()
     ])
     const members = yield* Fleet.inThese(yield* trusting(redis))(2, {
       ...settings,
       storeUrl: redis.url
     })
-    deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
-    yield* warnedOf(members, "ERR_TLS_CERT_ALTNAME_INVALID")
+    deepStrictEqual(yield* Fleet.renewal(members, tokenRequests), { requests: 2, tokens: 2 })
+    yield* Fleet.warnedOf(members, "ERR_TLS_CERT_ALTNAME_INVALID")
     const counts = Effect.forEach(redis.servers, ({ connected }) => connected)
     yield* until("no member is connected", Effect.map(counts, ([count]) => count === 0))
   })
@@ -243,11 +239,11 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
 describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit }, () => {
   test.live("while members call: one token request for each renewal, no call fails, no warning", function*() {
     const topology = yield* cluster({ acl: documented("+asking"), user })
-    const { tokenRequests, settings } = yield* shop()
-    const members = yield* share(inProcess, 3, topology, settings)
-    yield* all(members, ({ begin }) => begin(20))
-    yield* tokens(members)
-    const renews = sharesOne(members, tokenRequests)
+    const { tokenRequests, settings } = yield* Fleet.shop()
+    const members = yield* Fleet.share(inProcess, 3, topology, settings)
+    yield* Fleet.all(members, ({ begin }) => begin(20))
+    yield* Fleet.tokens(members)
+    const renews = Fleet.sharesOne(members, tokenRequests)
     yield* renews
     const [entry = "", ...others] = yield* keysOf(topology, "*")
     assert.isEmpty(others)
@@ -282,8 +278,8 @@ describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit },
       yield* renews
       assert.strictEqual((yield* topology.primaryOf(key)).port, to.server.port)
     }
-    allSucceed(yield* all(members, ({ end }) => end))
-    yield* warnedOf(members)
+    Fleet.allSucceed(yield* Fleet.all(members, ({ end }) => end))
+    yield* Fleet.warnedOf(members)
   })
 })
 
@@ -322,7 +318,10 @@ const ended = { output: "done\n", code: 0 }
 
 describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
   test.live("lets the process exit, even if Redis hangs or is stopped; an open scope keeps it running", function*() {
-    const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
+    const [redis, { tokenRequests, settings }] = yield* Effect.all([
+      redisServer(),
+      Fleet.shop()
+    ])
     const file = yield* bundle(program)
     const at = { ...settings, storeUrl: redis.url }
     deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)

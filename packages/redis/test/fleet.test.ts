@@ -10,9 +10,12 @@ import {
   outage,
   providers,
   renewal,
-  share
+  share,
+  sharesOne,
+  shop,
+  tokens,
+  warnedOf
 } from "@store-api/testing/fleet"
-import { sharesOne, shop, tokens, warnedOf } from "@store-api/testing/fleet"
 import { type Settings, shown } from "@store-api/testing/member"
 import {
   isLeftOut,

@@ -51,11 +51,15 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
   pg: [
     ...servers,
     {
-      ...{ name: "accepts no more connections", reason: "53300", when },
+      name: "accepts no more connections",
+      reason: "53300",
+      when,
       ...by("ALTER ROLE member CONNECTION LIMIT 0", "ALTER ROLE member CONNECTION LIMIT -1")
     },
     {
-      ...{ name: "only reads", reason: "25006", when },
+      name: "only reads",
+      reason: "25006",
+      when,
       ...by(
         `ALTER ROLE member SET ${readOnly} = on`,
         `ALTER ROLE member RESET ${readOnly}`,
@@ -63,14 +67,16 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
       )
     },
     {
-      ...{ name: "grants no right to the table", reason: "42501" },
+      name: "grants no right to the table",
+      reason: "42501",
       ...by(
         "REVOKE ALL ON store_api_tokens FROM member",
         "GRANT ALL ON store_api_tokens TO member"
       )
     },
     {
-      ...{ name: "lacks the table, and grants no right to create it", reason: "42P01" },
+      name: "lacks the table, and grants no right to create it",
+      reason: "42P01",
       ...by(
         ["DROP TABLE store_api_tokens", "REVOKE ALL ON SCHEMA public FROM member, public"],
         "GRANT ALL ON SCHEMA public TO member"
@@ -80,15 +86,20 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
   mysql: [
     ...servers,
     {
-      ...{ name: "accepts no more connections", reason: "ER_TOO_MANY_USER_CONNECTIONS", when },
+      name: "accepts no more connections",
+      reason: "ER_TOO_MANY_USER_CONNECTIONS",
+      when,
       ...by("SET GLOBAL max_user_connections = -1", "SET GLOBAL max_user_connections = 1000")
     },
     {
-      ...{ name: "only reads", reason: "ER_OPTION_PREVENTS_STATEMENT" },
+      name: "only reads",
+      reason: "ER_OPTION_PREVENTS_STATEMENT",
       ...by("SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0")
     },
     {
-      ...{ name: "grants no right to the tables", reason: "ER_DBACCESS_DENIED_ERROR", when },
+      name: "grants no right to the tables",
+      reason: "ER_DBACCESS_DENIED_ERROR",
+      when,
       ...by(
         "REVOKE ALL ON tokens.* FROM member@127.0.0.1",
         "GRANT ALL ON tokens.* TO member@127.0.0.1"
@@ -97,7 +108,8 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
   ],
   sqlite: [
     {
-      ...{ name: "lacks the table", reason: "ERR_SQLITE_ERROR" },
+      name: "lacks the table",
+      reason: "ERR_SQLITE_ERROR",
       ...by(
         "ALTER TABLE store_api_tokens RENAME TO gone",
         "ALTER TABLE gone RENAME TO store_api_tokens"

@@ -8,9 +8,12 @@ import { type Identity, newFolder } from "./loopback.js"
 /**
  * Debian's `openssl` creates the certificates. Without it, tests that need them are skipped, except with `CI=true`.
  */
-export const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0 || process.env["CI"] === "true"
+export const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0 ||
+  process.env["CI"] === "true"
 
-if (!canMakeCertificates) console.warn("There is no command openssl: tests that need certificates are skipped.")
+if (!canMakeCertificates) {
+  console.warn("There is no command openssl: tests that need certificates are skipped.")
+}
 
 const made = new Map<string, Identity>()
 
@@ -24,7 +27,17 @@ export const selfSigned = (name = "localhost", which = 1): Effect.Effect<Identit
     if (found !== undefined) return found
     const text = execFileSync(
       "openssl",
-      ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"].concat(
+      [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2"
+      ].concat(
         ["-keyout", "-", "-out", "-", "-subj", `/CN=${name}`],
         ["-addext", `subjectAltName=${isIP(name) === 0 ? "DNS" : "IP"}:${name}`]
       ),
@@ -38,7 +51,9 @@ export const selfSigned = (name = "localhost", which = 1): Effect.Effect<Identit
   })
 
 /** The paths of files that hold the identity until the scope ends. */
-export const filesOf = ({ cert, key }: Identity): Effect.Effect<Identity, never, Scope.Scope> =>
+export const filesOf = (
+  { cert, key }: Identity
+): Effect.Effect<Identity, never, Scope.Scope> =>
   Effect.map(newFolder("certificate"), (folder) => {
     const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") }
     writeFileSync(files.cert, cert)

@@ -24,7 +24,8 @@ export interface ChildProcess {
   readonly kill: Effect.Effect<void>
 }
 
-const hasEnded = (child: NodeChildProcess) => child.exitCode !== null || child.signalCode !== null
+const hasEnded = (child: NodeChildProcess) =>
+  child.exitCode !== null || child.signalCode !== null
 
 /** Starts a process that runs this file, and kills it when the scope closes. */
 export const start = (
@@ -34,13 +35,23 @@ export const start = (
   Effect.gen(function*() {
     const waiting = new Map<number, (result: Effect.Effect<unknown, ChildError>) => void>()
     const child = yield* Effect.sync(() =>
-      fork(file, { execArgv: [], env: { ...process.env, NODE_OPTIONS: "", ...variables }, stdio: "inherit" })
+      fork(file, {
+        execArgv: [],
+        env: { ...process.env, NODE_OPTIONS: "", ...variables },
+        stdio: "inherit"
+      })
         .on("message", ({ error, id, value }: Reply) => {
-          waiting.get(id)?.(error === undefined ? Effect.succeed(value) : Effect.fail(new ChildError({ tag: error })))
+          waiting.get(id)?.(
+            error === undefined
+              ? Effect.succeed(value)
+              : Effect.fail(new ChildError({ tag: error }))
+          )
           waiting.delete(id)
         })
         .once("exit", (code, signal) => {
-          for (const resume of waiting.values()) resume(Effect.dieMessage(`the process ended: ${signal ?? code}`))
+          for (const resume of waiting.values()) {
+            resume(Effect.dieMessage(`the process ended: ${signal ?? code}`))
+          }
           waiting.clear()
         })
     )
@@ -70,10 +81,13 @@ export const start = (
   }).pipe(Effect.uninterruptible)
 
 /** Each timer of exactly one second takes five, whatever it is for. */
-const stretched = "const set = setTimeout; globalThis.setTimeout = (f, t, ...a) => set(f, t === 1000 ? 5000 : t, ...a)"
+const stretched =
+  "const set = setTimeout; globalThis.setTimeout = (f, t, ...a) => set(f, t === 1000 ? 5000 : t, ...a)"
 
 /** Variables that give the store of an example five seconds, because a busy machine may exceed the default of one. */
-export const patient = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(stretched)}` }
+export const patient = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(stretched)}`
+}
 
 const packages = fileURLToPath(new URL("../../", import.meta.url))
 
@@ -99,20 +113,27 @@ export const bundles = (
           format: "esm",
           logLevel: "warning",
           banner: {
-            js: `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`
+            js:
+              `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`
           },
           plugins: [{
             name: "sources",
             setup: (plugin) =>
               plugin.onResolve({ filter: /^@store-api\// }, ({ path }) => {
                 const [, name = "", module = "index"] = path.split("/")
-                return { path: join(folder, name, name === "testing" ? "test" : "src", `${module}.ts`) }
+                return {
+                  path: join(folder, name, name === "testing" ? "test" : "src", `${module}.ts`)
+                }
               })
           }]
         })
       )
     ),
-    Effect.map((outdir) => programs.map(({ pathname }) => join(outdir, `${basename(pathname, extname(pathname))}.mjs`)))
+    Effect.map((outdir) =>
+      programs.map(({ pathname }) =>
+        join(outdir, `${basename(pathname, extname(pathname))}.mjs`)
+      )
+    )
   )
 
 export const bundle = (program: URL): Effect.Effect<string, never, Scope.Scope> =>

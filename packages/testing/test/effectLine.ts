@@ -1,11 +1,29 @@
 /** Parts of Effect that tests use and that differ between its majors. */
 import { type HttpClientError } from "@effect/platform"
-import { Cause, Clock, type Console, type Duration, Effect, Fiber, Metric, MetricKeyType, MetricState } from "effect"
-import { Option, Scheduler, type Scope, TestClock, type TestServices } from "effect"
+import {
+  Cause,
+  Clock,
+  type Console,
+  type Duration,
+  Effect,
+  Fiber,
+  Metric,
+  MetricKeyType,
+  MetricState,
+  Option,
+  Scheduler,
+  type Scope,
+  TestClock,
+  type TestServices
+} from "effect"
 import type { YieldWrap } from "effect/Utils"
 
 /** The steps of a test on the real clock, and on the test clock. */
-export type LiveSteps = Generator<YieldWrap<Effect.Effect<unknown, unknown, Scope.Scope>>, void, never>
+export type LiveSteps = Generator<
+  YieldWrap<Effect.Effect<unknown, unknown, Scope.Scope>>,
+  void,
+  never
+>
 export type Steps = Generator<
   YieldWrap<Effect.Effect<unknown, unknown, Scope.Scope | TestServices.TestServices>>,
   void,
@@ -39,7 +57,10 @@ export const settle: Effect.Effect<void> = Effect.async((resume) => {
 export const watchSleeps: Effect.Effect<void> = Effect.void
 
 /** The time of the test clock at which the next fiber wakes up. */
-export const nextWakeUp: Effect.Effect<number> = Effect.map(TestClock.sleeps(), (all) => Math.min(...all))
+export const nextWakeUp: Effect.Effect<number> = Effect.map(
+  TestClock.sleeps(),
+  (all) => Math.min(...all)
+)
 
 /** Passes a test the number of running fibers without a parent. */
 export const countingFibers = <A, E, R>(
@@ -47,7 +68,12 @@ export const countingFibers = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.flatMap(Fiber.roots, (roots) => {
     const before = new Set(roots)
-    return use(Effect.map(Fiber.roots, (roots) => [...roots].filter((fiber) => !before.has(fiber)).length))
+    return use(
+      Effect.map(
+        Fiber.roots,
+        (roots) => [...roots].filter((fiber) => !before.has(fiber)).length
+      )
+    )
   })
 
 /** A series of a metric, as an exporter reads it. */
@@ -60,14 +86,11 @@ export interface Series {
   readonly value: number | readonly [count: number, sum: number] | undefined
 }
 
-const valueOf = (state: MetricState.MetricState.Untyped): Series["value"] =>
-  MetricState.isCounterState(state)
-    ? Number(state.count)
-    : MetricState.isGaugeState(state)
-    ? Number(state.value)
-    : MetricState.isHistogramState(state)
-    ? [state.count, state.sum]
-    : undefined
+const valueOf = (state: MetricState.MetricState.Untyped): Series["value"] => {
+  if (MetricState.isCounterState(state)) return Number(state.count)
+  if (MetricState.isGaugeState(state)) return Number(state.value)
+  return MetricState.isHistogramState(state) ? [state.count, state.sum] : undefined
+}
 
 /** All series of this process. */
 export const allSeries: Effect.Effect<ReadonlyArray<Series>> = Effect.map(
@@ -111,12 +134,14 @@ export const schedulerOf = (
   schedule: (task: () => void, asUsual: () => void) => void
 ): Scheduler.Scheduler => ({
   shouldYield: (fiber) => yields(fiber.currentOpCount) ? 0 : false,
-  scheduleTask: (task, priority) => schedule(task, () => Scheduler.defaultScheduler.scheduleTask(task, priority))
+  scheduleTask: (task, priority) =>
+    schedule(task, () => Scheduler.defaultScheduler.scheduleTask(task, priority))
 })
 
 /** Passes every call of the console to `see`. */
 export const withConsole =
-  (see: (method: string, args: ReadonlyArray<unknown>) => void) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.consoleWith((current) => {
       const unsafe = new Proxy(current.unsafe, {
         get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args)
@@ -125,4 +150,6 @@ export const withConsole =
     })
 
 /** Lets the HTTP client record headers on its spans. Effect 3 always does. */
-export const withHeadersOnSpans = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => effect
+export const withHeadersOnSpans = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => effect

@@ -11,18 +11,28 @@ import type { VirtualClock } from "./virtualClock.js"
 export type Members = ReadonlyArray<Member.Member>
 
 /** Starts this number of members with these settings. */
-export type Start = (count: number, settings: Member.Settings) => Effect.Effect<Members, never, Scope.Scope>
+export type Start = (
+  count: number,
+  settings: Member.Settings
+) => Effect.Effect<Members, never, Scope.Scope>
 
 /** Members are providers in this process. */
 export const providers = (storeAt: Member.StoreAt): Start => (count, settings) =>
-  Effect.orDie(Effect.all(Effect.replicate(Member.make(settings, storeAt), count), { concurrency: "unbounded" }))
+  Effect.orDie(
+    Effect.all(Effect.replicate(Member.make(settings, storeAt), count), {
+      concurrency: "unbounded"
+    })
+  )
 
 /** Runs an effect on all members at once, and returns the results. All must succeed. */
-export const all = <A, E>(members: Members, order: (member: Member.Member) => Effect.Effect<A, E>) =>
-  Effect.forEach(members, order, { concurrency: "unbounded" })
+export const all = <A, E>(
+  members: Members,
+  order: (member: Member.Member) => Effect.Effect<A, E>
+) => Effect.forEach(members, order, { concurrency: "unbounded" })
 
 /** Gets a token for all members at once. Returns the number of distinct tokens. */
-export const tokens = (members: Members) => Effect.map(all(members, ({ get }) => get), (all) => new Set(all).size)
+export const tokens = (members: Members) =>
+  Effect.map(all(members, ({ get }) => get), (all) => new Set(all).size)
 
 /** Refreshes all members at once. Returns the number of distinct tokens and of token requests. */
 export const renewal = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) =>
@@ -34,19 +44,30 @@ export const renewal = <E>(members: Members, tokenRequests: Effect.Effect<number
 
 /** Renews the token of all members. They share one. */
 export const sharesOne = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) =>
-  Effect.map(renewal(members, tokenRequests), (renewed) => deepStrictEqual(renewed, { requests: 1, tokens: 1 }))
+  Effect.map(
+    renewal(members, tokenRequests),
+    (renewed) => deepStrictEqual(renewed, { requests: 1, tokens: 1 })
+  )
 
 /** Starts this number of members with one store, and waits until they are connected to it. */
-export const share = (start: Start, count: number, store: { readonly url: string }, settings: Member.Settings) =>
-  Effect.tap(start(count, { ...settings, storeUrl: store.url }), connected)
+export const share = (
+  start: Start,
+  count: number,
+  store: { readonly url: string },
+  settings: Member.Settings
+) => Effect.tap(start(count, { ...settings, storeUrl: store.url }), connected)
 
 const isIdle = (members: Members) =>
-  Effect.map(all(members, ({ isAcquiring }) => isAcquiring), (each) => each.every((isAcquiring) => !isAcquiring))
+  Effect.map(
+    all(members, ({ isAcquiring }) => isAcquiring),
+    (each) => each.every((isAcquiring) => !isAcquiring)
+  )
 
 export const connected = (members: Members) =>
   until(
     "all are connected",
-    Effect.map(all(members, ({ reaches }) => reaches), (results) => results.every((reaches) => reaches))
+    Effect.map(all(members, ({ reaches }) => reaches), (results) =>
+      results.every((reaches) => reaches))
   )
 
 /** Each member has warned for these reasons. */
@@ -63,7 +84,10 @@ export const warnedOf = (members: Members, ...reasons: ReadonlyArray<string>) =>
 export const shop = (options: Emulator.Options = {}) =>
   Effect.map(Emulator.make(options), (emulator) => ({
     ...emulator,
-    tokenRequests: Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length),
+    tokenRequests: Effect.map(
+      emulator.requests,
+      (requests) => requests.filter(({ kind }) => kind === "token").length
+    ),
     settings: {
       authUrl: emulator.url,
       apiUrl: emulator.url,
@@ -80,7 +104,12 @@ export const shop = (options: Emulator.Options = {}) =>
 export const heldShop = Effect.gen(function*() {
   const made = yield* shop()
   const { hold, release, port } = yield* proxyTo(Number(new URL(made.settings.authUrl).port))
-  return { ...made, hold, release, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
+  return {
+    ...made,
+    hold,
+    release,
+    settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` }
+  }
 })
 
 /** Starts this number of processes of a program that calls `Member.run`, with these environment variables. */
@@ -89,10 +118,16 @@ export const processes = (
   count: number,
   variables: Readonly<Record<string, string>> = {}
 ): Effect.Effect<ReadonlyArray<ChildProcess>, never, Scope.Scope> =>
-  Effect.flatMap(bundle(program), (file) => Effect.all(Effect.replicate(start(file, variables), count)))
+  Effect.flatMap(
+    bundle(program),
+    (file) => Effect.all(Effect.replicate(start(file, variables), count))
+  )
 
 /** Starts a member with these settings in the process. */
-export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.Effect<Member.Member> => {
+export const open = (
+  { ask }: ChildProcess,
+  settings: Member.Settings
+): Effect.Effect<Member.Member> => {
   const order = (order: Member.Order) => ask(order) as Effect.Effect<never> // the result of the member's method of that name
   return Effect.as(order({ name: "open", settings }), {
     get: order({ name: "get" }),
@@ -109,7 +144,9 @@ export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.E
 
 /** Starts members in these processes. */
 export const inThese = (processes: ReadonlyArray<ChildProcess>): Start => (count, settings) =>
-  Effect.forEach(processes.slice(0, count), (process) => open(process, settings), { concurrency: "unbounded" })
+  Effect.forEach(processes.slice(0, count), (process) => open(process, settings), {
+    concurrency: "unbounded"
+  })
 
 /** All calls until `end` had the status 200, and each member called. */
 export const allSucceed = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
@@ -170,7 +207,11 @@ export const lifetimes = (start: Starting, { end, fault, reason }: Outage) =>
       const isConnected = inTime(virtual, connected(members))
       const requests = Effect.gen(function*() {
         const [from, before] = yield* Effect.all([Clock.currentTimeMillis, tokenRequests])
-        yield* calling(fleet, 4 * minute, Effect.map(Clock.currentTimeMillis, (now) => now > from + 3 * life))
+        yield* calling(
+          fleet,
+          4 * minute,
+          Effect.map(Clock.currentTimeMillis, (now) => now > from + 3 * life)
+        )
         return (yield* tokenRequests) - before
       })
       const [, before, , without] = yield* Effect.all([isConnected, requests, fault, requests])
@@ -186,7 +227,10 @@ export const lifetimes = (start: Starting, { end, fault, reason }: Outage) =>
 export const repeated = (start: Starting) =>
   onVirtualTime((own) =>
     Effect.gen(function*() {
-      const { settings, tokenRequests, tokens } = yield* shop({ tokenLife: life, repeatToken: true })
+      const { settings, tokenRequests, tokens } = yield* shop({
+        tokenLife: life,
+        repeatToken: true
+      })
       const fleet = yield* onClock(own, start, settings)
       yield* inTime(fleet.virtual, connected(fleet.members))
       yield* calling(fleet, minute, Effect.map(tokens, ({ length }) => length > 2))
@@ -218,11 +262,16 @@ export const outage = (start: Starting, { end, fault, reason, when }: Outage) =>
       // A new token expires later than the old one, although the store counts its lifetime in real time.
       const isShared = Effect.zipRight(
         virtual.advance("1 minute"),
-        inTime(virtual, Effect.zipRight(connected(members), sharesOne(members, tokenRequests)), 5)
+        inTime(
+          virtual,
+          Effect.zipRight(connected(members), sharesOne(members, tokenRequests)),
+          5
+        )
       )
       const isNotShared = Effect.map(
         inTime(virtual, renewal(members, tokenRequests), step),
-        (renewed) => deepStrictEqual(renewed, { requests: members.length, tokens: members.length })
+        (renewed) =>
+          deepStrictEqual(renewed, { requests: members.length, tokens: members.length })
       )
       if (when === undefined) yield* Effect.zipRight(isShared, fault)
       yield* isNotShared
@@ -240,7 +289,10 @@ export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
     const [holder, ...others] = yield* processes(program, 6)
     assert(holder !== undefined)
     const { tokenRequests, fail, settings } = yield* shop()
-    const [first] = yield* share(inThese([holder]), 1, store, { ...settings, lease: "5 seconds" })
+    const [first] = yield* share(inThese([holder]), 1, store, {
+      ...settings,
+      lease: "5 seconds"
+    })
     const members = yield* share(inThese(others), 5, store, settings)
     assert(first !== undefined)
     yield* fail(Fault.hang())
@@ -251,5 +303,9 @@ export const holderIsKilled = (program: URL, store: { readonly url: string }) =>
     // They wait for the lease, which is the default.
     assert.isBelow(Duration.toMillis(took), 20_000)
     yield* warnedOf(members)
-    deepStrictEqual([distinct, yield* tokenRequests, (yield* Fiber.join(killed))._tag], [1, 2, "Failure"])
+    deepStrictEqual([distinct, yield* tokenRequests, (yield* Fiber.join(killed))._tag], [
+      1,
+      2,
+      "Failure"
+    ])
   })

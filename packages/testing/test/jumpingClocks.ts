@@ -5,9 +5,28 @@
  * its own wall clock. The monotonic clock is common to all machines: it is the true time, by which the endpoint knows
  * when a token ends. All durations are in milliseconds.
  */
-import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
-import { Cause, Clock, DateTime, Duration, Effect, Exit, FastCheck as fc, Logger, LogLevel } from "effect"
-import { Option, Random, Redacted, type Scope } from "effect"
+import {
+  AccessToken,
+  AccessTokenProvider,
+  SharedTokenSource,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
+import {
+  Cause,
+  Clock,
+  DateTime,
+  Duration,
+  Effect,
+  Exit,
+  FastCheck as fc,
+  Logger,
+  LogLevel,
+  Option,
+  Random,
+  Redacted,
+  type Scope
+} from "effect"
 import { clockOf } from "./effectLine.js"
 import { settled } from "./sharing.js"
 import * as VirtualClock from "./virtualClock.js"
@@ -66,7 +85,8 @@ export const events = (life: number, options: {
   const second = minute / 60
   const process = fc.nat({ max: 2 })
   const upTo = (most: number) => fc.integer({ min: 0, max: Math.round(most) })
-  const around = (most: number) => fc.integer({ min: Math.round(-most), max: Math.round(most) })
+  const around = (most: number) =>
+    fc.integer({ min: Math.round(-most), max: Math.round(most) })
   const jump = fc.record({
     _tag: fc.constant(options.jump),
     process,
@@ -86,23 +106,43 @@ export const events = (life: number, options: {
       },
       {
         weight: 4,
-        arbitrary: fc.record({ _tag: fc.constant("WaitUntil"), left: fc.oneof(around(2 * second), upTo(6 * minute)) })
+        arbitrary: fc.record({
+          _tag: fc.constant("WaitUntil"),
+          left: fc.oneof(around(2 * second), upTo(6 * minute))
+        })
       },
       { weight: 2, arbitrary: jump },
-      { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Freeze"), process, millis: upTo(40 * second) }) }
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          _tag: fc.constant("Freeze"),
+          process,
+          millis: upTo(40 * second)
+        })
+      }
     ),
     { minLength: 1, maxLength: options.maxLength, size: "max" }
   ) as fc.Arbitrary<ReadonlyArray<Event>> // `constant` widens the tags
 }
 
 /** The minutes of a process that calls once a minute. */
-const callsEachMinute = (process: number, minutes: number, minute: number): ReadonlyArray<Event> =>
-  Array.from({ length: minutes }).flatMap(() => [{ _tag: "Wait", millis: minute }, { _tag: "Get", process }])
+const callsEachMinute = (
+  process: number,
+  minutes: number,
+  minute: number
+): ReadonlyArray<Event> =>
+  Array.from({ length: minutes }).flatMap(
+    () => [{ _tag: "Wait", millis: minute }, { _tag: "Get", process }]
+  )
 
 /** Known faults. Durations are those of tokens with a lifetime of an hour. */
 export const scenarios = (life: number) => {
   const minute = life / 60
-  const jump = (process: number, minutes: number): Event => ({ _tag: "Jump", process, millis: minutes * minute })
+  const jump = (process: number, minutes: number): Event => ({
+    _tag: "Jump",
+    process,
+    millis: minutes * minute
+  })
   const get = (process: number): Event => ({ _tag: "Get", process })
   const wait = (minutes: number): Event => ({ _tag: "Wait", millis: minutes * minute })
   const others = [30, 120].flatMap((minutes) => [
@@ -134,7 +174,10 @@ export interface Time {
 
 export const virtualTime = (): Time => {
   let running = 0
-  const idle: Effect.Effect<void> = Effect.flatMap(settled, () => running === 0 ? Effect.void : idle)
+  const idle: Effect.Effect<void> = Effect.flatMap(
+    settled,
+    () => running === 0 ? Effect.void : idle
+  )
   const virtual = VirtualClock.make(0, idle)
   return {
     monotonic: virtual.monotonic,
@@ -151,7 +194,12 @@ export const virtualTime = (): Time => {
 
 export const realTime = (): Time => {
   const sleep = (millis: number) => Effect.withClock(Effect.sleep(millis), Clock.make())
-  return { monotonic: () => performance.now(), sleep, pass: sleep, standStill: (effect) => effect }
+  return {
+    monotonic: () => performance.now(),
+    sleep,
+    pass: sleep,
+    standStill: (effect) => effect
+  }
 }
 
 /** Pauses between two freezes of a machine. An acquisition may take two minutes, however often it was frozen. */
@@ -213,7 +261,12 @@ const worldOf = (clockOfStore: (machine: Machine) => Clock.Clock): Effect.Effect
     const time = virtualTime()
     const storeMachine = makeMachine(time)
     const store = mapOperations(memory, Effect.withClock(clockOfStore(storeMachine)))
-    return { time, machines: threeMachines(time), storeOn: () => Effect.succeed(store), storeMachine }
+    return {
+      time,
+      machines: threeMachines(time),
+      storeOn: () => Effect.succeed(store),
+      storeMachine
+    }
   })
 
 /** Three machines, and a store in memory on a fourth one. */
@@ -234,19 +287,23 @@ const mapOperations = (store: TokenStore.Service, through: Through): TokenStore.
   lease: (key, duration) =>
     Effect.map(
       through(store.lease(key, duration)),
-      Option.map(({ extend, release }) => ({ extend: through(extend), release: through(release) }))
+      Option.map(({ extend, release }) => ({
+        extend: through(extend),
+        release: through(release)
+      }))
     )
 })
 
 /** Sends a message, lets something happen there, and waits for the response, which a frozen machine reads later. */
-const remotely = ({ sleep, standStill }: Time, { awake }: Machine, way: number): Through => (effect) =>
-  Effect.gen(function*() {
-    yield* sleep(way)
-    const exit = yield* Effect.exit(standStill(effect))
-    yield* sleep(way)
-    yield* awake
-    return yield* exit
-  })
+const remotely =
+  ({ sleep, standStill }: Time, { awake }: Machine, way: number): Through => (effect) =>
+    Effect.gen(function*() {
+      yield* sleep(way)
+      const exit = yield* Effect.exit(standStill(effect))
+      yield* sleep(way)
+      yield* awake
+      return yield* exit
+    })
 
 /** A token with less left might expire on its way to a process that is slow or frozen. */
 const leastRepeated = 1 / 60 // of its lifetime
@@ -275,11 +332,18 @@ const makeEndpoint = ({ endpoint, life }: Fleet, { monotonic }: Time) => {
 type Endpoint = ReturnType<typeof makeEndpoint>
 
 /** Acquires tokens as `TokenEndpoint` does: it reads both clocks, and retries if the token seems to have expired. */
-const sourceOn = (machine: Machine, time: Time, endpoint: Endpoint, fleet: Fleet): TokenSource.Service["acquire"] => {
+const sourceOn = (
+  machine: Machine,
+  time: Time,
+  endpoint: Endpoint,
+  fleet: Fleet
+): TokenSource.Service["acquire"] => {
   const acquire: Effect.Effect<AccessToken.AccessToken> = Effect.gen(function*() {
     const before = machine.wall()
     const start = time.monotonic()
-    const { left, value } = yield* remotely(time, machine, fleet.wayToEndpoint)(endpoint.respond)
+    const { left, value } = yield* remotely(time, machine, fleet.wayToEndpoint)(
+      endpoint.respond
+    )
     const now = machine.wall()
     const acquiredAt = Math.min(before, Math.ceil(now - (time.monotonic() - start)))
     const second = fleet.life / 3600
@@ -304,16 +368,26 @@ const startProcess = (
   Effect.gen(function*() {
     // A real store on a busy machine can take long.
     const shared = yield* SharedTokenSource.make({ storeTimeout: "30 seconds" }).pipe(
-      Effect.provideService(TokenSource.TokenSource, TokenSource.make(acquire, Effect.succeed(purpose))),
+      Effect.provideService(
+        TokenSource.TokenSource,
+        TokenSource.make(acquire, Effect.succeed(purpose))
+      ),
       Effect.provideService(TokenStore.TokenStore, store)
     )
-    return yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, shared)
+    return yield* Effect.provideService(
+      AccessTokenProvider.make(),
+      TokenSource.TokenSource,
+      shared
+    )
   }).pipe(Effect.orDie, Effect.withClock(machine.clock))
 
 type Call = "Get" | "Refresh" | "Reject"
 
 const calls: Readonly<
-  Record<Call, (provider: AccessTokenProvider.Service) => Effect.Effect<AccessToken.AccessToken, unknown>>
+  Record<
+    Call,
+    (provider: AccessTokenProvider.Service) => Effect.Effect<AccessToken.AccessToken, unknown>
+  >
 > = {
   Get: ({ get }) => get,
   Refresh: ({ refresh }) => refresh,
@@ -357,7 +431,11 @@ const elementOf = <A>(elements: ReadonlyArray<A>, number: number): A => {
 }
 
 /** Lets the events happen to a fleet, and waits until all calls have ended. */
-export const run = (world: World, fleet: Fleet, events: ReadonlyArray<Event>): Effect.Effect<Report> =>
+export const run = (
+  world: World,
+  fleet: Fleet,
+  events: ReadonlyArray<Event>
+): Effect.Effect<Report> =>
   Effect.gen(function*() {
     const { machines, storeMachine, storeOn, time } = world
     const endpoint = makeEndpoint(fleet, time)
@@ -371,8 +449,16 @@ export const run = (world: World, fleet: Fleet, events: ReadonlyArray<Event>): E
       (index) =>
         Effect.gen(function*() {
           const machine = elementOf(machines, index)
-          const store = mapOperations(yield* storeOn(machine), remotely(time, machine, fleet.wayToStore))
-          const provider = yield* startProcess(machine, store, sourceOn(machine, time, endpoint, fleet), purpose)
+          const store = mapOperations(
+            yield* storeOn(machine),
+            remotely(time, machine, fleet.wayToStore)
+          )
+          const provider = yield* startProcess(
+            machine,
+            store,
+            sourceOn(machine, time, endpoint, fleet),
+            purpose
+          )
           return { index, machine, provider }
         })
     )
@@ -410,11 +496,15 @@ export const run = (world: World, fleet: Fleet, events: ReadonlyArray<Event>): E
         case "WaitUntil":
           return time.pass(Math.max(endpoint.newestEnd() - event.left - time.monotonic(), 0))
         case "Jump":
-          return Effect.sync(() => elementOf(processes, event.process).machine.jump(event.millis))
+          return Effect.sync(() =>
+            elementOf(processes, event.process).machine.jump(event.millis)
+          )
         case "StoreJump":
           return Effect.sync(() => storeMachine.jump(event.millis))
         case "Freeze":
-          return Effect.sync(() => elementOf(processes, event.process).machine.freeze(event.millis))
+          return Effect.sync(() =>
+            elementOf(processes, event.process).machine.freeze(event.millis)
+          )
         default:
           return call(event._tag, event.process)
       }
@@ -424,7 +514,11 @@ export const run = (world: World, fleet: Fleet, events: ReadonlyArray<Event>): E
     for (const event of events) {
       const before = time.monotonic()
       yield* perform(event)
-      schedule.push(event._tag === "WaitUntil" ? { _tag: "Wait", millis: time.monotonic() - before } : event)
+      schedule.push(
+        event._tag === "WaitUntil"
+          ? { _tag: "Wait", millis: time.monotonic() - before }
+          : event
+      )
     }
     const isAcquiring = Effect.map(
       Effect.forEach(processes, ({ provider }) => provider.status),
@@ -446,7 +540,8 @@ export const expired = ({ answers }: Report): ReadonlyArray<Answer> =>
   answers.filter(({ at, end, value }) => value !== undefined && at >= end)
 
 /** The answers with an error. */
-export const failed = ({ answers }: Report): ReadonlyArray<Answer> => answers.filter(({ value }) => value === undefined)
+export const failed = ({ answers }: Report): ReadonlyArray<Answer> =>
+  answers.filter(({ value }) => value === undefined)
 
 const isJump = ({ _tag }: Event): boolean => _tag === "Jump" || _tag === "StoreJump"
 
@@ -474,9 +569,14 @@ const setBackBetween = (schedule: ReadonlyArray<Event>, from: number, to: number
  * to be that much younger. It does not to a process that has had this token before. But if the endpoint returns its
  * token again, another process may have stored a further entry with it.
  */
-export const unexplained = ({ endpoint, life }: Fleet, report: Report): ReadonlyArray<Answer> =>
+export const unexplained = (
+  { endpoint, life }: Fleet,
+  report: Report
+): ReadonlyArray<Answer> =>
   expired(report).filter(({ at, end, process, value }) => {
     if (endpoint !== "mints") return at >= end + setBackBetween(report.schedule, 0, at)
-    const first = report.answers.find((answer) => answer.process === process && answer.value === value)
+    const first = report.answers.find((answer) =>
+      answer.process === process && answer.value === value
+    )
     return at >= end + setBackBetween(report.schedule, end - life, first?.at ?? at)
   })

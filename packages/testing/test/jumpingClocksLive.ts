@@ -36,15 +36,25 @@ const survives = (
       events
     )
     // The store counts the lifetime of an entry from when it got it.
-    const expired = jumpingClocks.expired(report).filter(({ at, end }) => at >= end + longestPut)
-    deepStrictEqual([expired, jumpingClocks.failed(report)], [[], []], JSON.stringify({ fleet, events }))
+    const expired = jumpingClocks.expired(report).filter(({ at, end }) =>
+      at >= end + longestPut
+    )
+    deepStrictEqual(
+      [expired, jumpingClocks.failed(report)],
+      [[], []],
+      JSON.stringify({ fleet, events })
+    )
     return report
   })
 
 /** Lets random events happen to this number of fleets at the same time. */
 export const survivesJumps = (store: TokenStore.Service, count: number, seed: number) => {
   const arbitrary = fc.tuple(
-    jumpingClocks.fleets(life).map((fleet) => ({ ...fleet, wayToEndpoint: 30, wayToStore: 0 })),
+    jumpingClocks.fleets(life).map((fleet) => ({
+      ...fleet,
+      wayToEndpoint: 30,
+      wayToStore: 0
+    })),
     jumpingClocks.events(life, { maxLength: 20, jump: "Jump" })
   )
   return Effect.forEach(
@@ -56,8 +66,14 @@ export const survivesJumps = (store: TokenStore.Service, count: number, seed: nu
         if (fleet.endpoint === "repeats") return
         // With right clocks, a token is renewed when a quarter of its lifetime is left, at most.
         const lifetimes = (performance.now() - started) / (0.75 * life)
-        const disturbances = schedule.filter(({ _tag }) => _tag === "Jump" || _tag === "Refresh" || _tag === "Reject")
-        assert.isAtMost(requests, 1 + lifetimes + disturbances.length, JSON.stringify({ fleet, events }))
+        const disturbances = schedule.filter(({ _tag }) =>
+          _tag === "Jump" || _tag === "Refresh" || _tag === "Reject"
+        )
+        assert.isAtMost(
+          requests,
+          1 + lifetimes + disturbances.length,
+          JSON.stringify({ fleet, events })
+        )
       }),
     { concurrency: "unbounded", discard: true }
   )
@@ -70,7 +86,14 @@ export const survivesScenarios = (store: TokenStore.Service) =>
     ({ events }) =>
       survives(
         store,
-        { processes: 2, endpoint: "mints", life, wayToEndpoint: 30, wayToStore: 0, chance: 0.5 },
+        {
+          processes: 2,
+          endpoint: "mints",
+          life,
+          wayToEndpoint: 30,
+          wayToStore: 0,
+          chance: 0.5
+        },
         events
       ),
     { concurrency: "unbounded", discard: true }

@@ -21,7 +21,10 @@ export const secret = (): Canary => ({
 })
 
 /** A token in the form that the endpoint issues. */
-export const token = (value: string = randomBytes(32).toString("base64")): Canary => ({ name: "token", value })
+export const token = (value: string = randomBytes(32).toString("base64")): Canary => ({
+  name: "token",
+  value
+})
 
 const bytes = (value: string) => Array.from(Buffer.from(value))
 const hex = (byte: number) => byte.toString(16).padStart(2, "0")
@@ -37,7 +40,8 @@ export const encodings: Readonly<Record<string, (value: string) => string>> = {
   "over lines": (value) => (value.match(/.{1,7}/g) ?? []).join("\n  "),
   "as joined strings": (value) => `'${value.slice(0, 5)}' +\n '${value.slice(5)}'`,
   "percent": encodeURIComponent,
-  "percent, lower case": (value) => encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
+  "percent, lower case": (value) =>
+    encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
   "percent, each byte": (value) => bytes(value).map((byte) => `%${hex(byte)}`).join(""),
   "percent, twice": (value) => encodeURIComponent(encodeURIComponent(value)),
   "form": (value) => new URLSearchParams({ value }).toString().slice("value=".length),
@@ -55,7 +59,8 @@ export const encodings: Readonly<Record<string, (value: string) => string>> = {
   "Buffer": (value) => inspect(Buffer.from(value)),
   "Buffer as JSON": (value) => JSON.stringify(Buffer.from(value)),
   "decimal bytes": (value) => bytes(value).join(", "),
-  "decimal bytes over lines": (value) => inspect(new Uint8Array(bytes(value)), { breakLength: 30 }),
+  "decimal bytes over lines": (value) =>
+    inspect(new Uint8Array(bytes(value)), { breakLength: 30 }),
   "decimal bytes by index": (value) => JSON.stringify(new Uint8Array(bytes(value))),
   "decimal bytes in JSON over lines": (value) => JSON.stringify(bytes(value), null, 2),
   "JSON escapes": (value) => bytes(value).map((byte) => `\\u00${hex(byte)}`).join(""),
@@ -83,13 +88,21 @@ interface Needle {
   readonly length: number
 }
 
-export const find = (text: string, canaries: ReadonlyArray<Canary>): ReadonlyArray<Finding> => {
+export const find = (
+  text: string,
+  canaries: ReadonlyArray<Canary>
+): ReadonlyArray<Finding> => {
   const haystacks = haystacksOf(text)
   const needles = canaries.flatMap(needlesOf)
   const found = new Set(
-    forms.flatMap((form) => foundIn(haystacks[form], needles.filter((needle) => needle.form === form)))
+    forms.flatMap((form) =>
+      foundIn(haystacks[form], needles.filter((needle) => needle.form === form))
+    )
   )
-  return needles.filter((needle) => found.has(needle)).map(({ canary, encoding }) => ({ canary, encoding }))
+  return needles.filter((needle) => found.has(needle)).map(({ canary, encoding }) => ({
+    canary,
+    encoding
+  }))
 }
 
 const haystacksOf = (text: string): Readonly<Record<Form, string>> => {
@@ -105,11 +118,14 @@ const haystacksOf = (text: string): Readonly<Record<Form, string>> => {
 
 const unescaped = (text: string): string =>
   text.includes("\\")
-    ? text.replace(/\\(?:u([\da-f]{4})|x([\da-f]{2})|(.))/gis, (_, unicode?: string, hex?: string, other?: string) => {
-      const code = unicode ?? hex
-      if (code !== undefined) return String.fromCharCode(parseInt(code, 16))
-      return other === "n" || other === "r" || other === "t" ? " " : other ?? ""
-    })
+    ? text.replace(
+      /\\(?:u([\da-f]{4})|x([\da-f]{2})|(.))/gis,
+      (_, unicode?: string, hex?: string, other?: string) => {
+        const code = unicode ?? hex
+        if (code !== undefined) return String.fromCharCode(parseInt(code, 16))
+        return other === "n" || other === "r" || other === "t" ? " " : other ?? ""
+      }
+    )
     : text
 
 const percentDecoded = (text: string): string =>
@@ -127,22 +143,36 @@ const needlesOf = ({ name: canary, value }: Canary): ReadonlyArray<Needle> => {
   return [
     needle("raw", "joined", value),
     // Form decoding turns a plus into a space, and the haystack has no white space.
-    ...(value.includes("+") ? [needle("form-decoded", "joined", value.replaceAll("+", ""))] : []),
+    ...(value.includes("+")
+      ? [needle("form-decoded", "joined", value.replaceAll("+", ""))]
+      : []),
     // Decoding percent escapes can change a value that was not escaped.
-    ...[...new Set([value, percentDecoded(value)])].map((value) => needle("percent", "decoded", value)),
+    ...[...new Set([value, percentDecoded(value)])].map((value) =>
+      needle("percent", "decoded", value)
+    ),
     ...[0, 1, 2].map((shift) => needle("base64", "base64", base64Inner(value, shift), 16)),
-    needle("hex", "lower", bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(""), 2 * piece),
+    needle(
+      "hex",
+      "lower",
+      bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(""),
+      2 * piece
+    ),
     needle("bytes", "numbers", bytes.join(","), shortest(bytes))
   ]
 }
 
 /** The length of the shortest list of 12 consecutive bytes, in decimal. */
 const shortest = (bytes: ReadonlyArray<number>): number =>
-  Math.min(...bytes.slice(piece - 1).map((_, start) => bytes.slice(start, start + piece).join(",").length))
+  Math.min(
+    ...bytes.slice(piece - 1).map((_, start) =>
+      bytes.slice(start, start + piece).join(",").length
+    )
+  )
 
 /** The base64 characters that depend on the value alone when `shift` other bytes precede it. */
 const base64Inner = (value: string, shift: number): string => {
-  const encoded = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]).toString("base64").replace(/=+$/, "")
+  const encoded = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]).toString("base64")
+    .replace(/=+$/, "")
   const mixed = (shift + Buffer.byteLength(value)) % 3 === 0 ? 0 : 1
   return encoded.slice(Math.ceil((shift * 8) / 6), encoded.length - mixed)
 }
@@ -174,7 +204,8 @@ const foundIn = (haystack: string, needles: ReadonlyArray<Needle>): ReadonlyArra
 const sample = 4
 
 const keyOf = (text: string, at: number): number =>
-  (text.charCodeAt(at) << 21 ^ text.charCodeAt(at + 1) << 14 ^ text.charCodeAt(at + 2) << 7 ^ text.charCodeAt(at + 3)) &
+  (text.charCodeAt(at) << 21 ^ text.charCodeAt(at + 1) << 14 ^ text.charCodeAt(at + 2) << 7 ^
+    text.charCodeAt(at + 3)) &
   0x3fffffff
 
 /** How many consecutive characters around the two places are equal. */
@@ -197,9 +228,13 @@ export const leaksInOutputs = (
   find([...new Set(outputs.map(({ text }) => text))].join("\n---\n"), canaries).length === 0
     ? []
     : outputs.flatMap(({ name, text }) =>
-      find(text, canaries).map(({ canary, encoding }) => `${name} shows the ${canary} (${encoding})`)
+      find(text, canaries).map(({ canary, encoding }) =>
+        `${name} shows the ${canary} (${encoding})`
+      )
     )
 
 /** The private values of which a text holds a part, in any encoding or with colours. */
 export const leaksIn = (text: string, secrets: ReadonlyArray<string>): ReadonlyArray<string> =>
-  secrets.filter((value) => find(stripVTControlCharacters(text), [{ name: "secret", value }]).length > 0)
+  secrets.filter((value) =>
+    find(stripVTControlCharacters(text), [{ name: "secret", value }]).length > 0
+  )

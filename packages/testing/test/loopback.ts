@@ -30,11 +30,14 @@ export interface Server {
 }
 
 /** Makes a server of Node listen until the scope closes. */
-export const listen = (server: Net.Server, { address = "127.0.0.1", host = "127.0.0.1", protocol = "http" }: {
-  readonly address?: string
-  readonly host?: string
-  readonly protocol?: string
-} = {}): Effect.Effect<Server, never, Scope.Scope> =>
+export const listen = (
+  server: Net.Server,
+  { address = "127.0.0.1", host = "127.0.0.1", protocol = "http" }: {
+    readonly address?: string
+    readonly host?: string
+    readonly protocol?: string
+  } = {}
+): Effect.Effect<Server, never, Scope.Scope> =>
   Effect.gen(function*() {
     const sockets = new Set<Net.Socket>()
     const counts = { opened: 0, most: 0 }
@@ -46,7 +49,9 @@ export const listen = (server: Net.Server, { address = "127.0.0.1", host = "127.
       socket.on("close", () => sockets.delete(socket))
     })
     yield* Effect.acquireRelease(
-      Effect.async<Net.Server>((resume) => void server.listen(0, address, () => resume(Effect.succeed(server)))),
+      Effect.async<Net.Server>((resume) =>
+        void server.listen(0, address, () => resume(Effect.succeed(server)))
+      ),
       () =>
         Effect.async<Net.Server>((resume) => {
           server.close(() => resume(Effect.succeed(server)))
@@ -71,16 +76,27 @@ export const store: Http.RequestListener = (request, response) => {
   response.setHeader("Content-Type", "application/json")
   response.end(
     request.url === "/v1/oauth/accesstoken"
-      ? JSON.stringify({ access_token: "an-invented-token", token_type: "BearerToken", expires_in: "3599" })
+      ? JSON.stringify({
+        access_token: "an-invented-token",
+        token_type: "BearerToken",
+        expires_in: "3599"
+      })
       : JSON.stringify({ authorization: request.headers.authorization ?? "none" })
   )
 }
 
 /** The options of a store whose token endpoint and API have the same URL. */
-export const at = (url: string) => ({ authUrl: url, apiUrl: url, clientId: "demo-client", clientSecret: secret })
+export const at = (url: string) => ({
+  authUrl: url,
+  apiUrl: url,
+  clientId: "demo-client",
+  clientSecret: secret
+})
 
 /** It keeps idle connections for longer than any test takes. */
-export const startStore = Effect.suspend(() => listen(Http.createServer({ keepAliveTimeout: 120_000 }, store)))
+export const startStore = Effect.suspend(() =>
+  listen(Http.createServer({ keepAliveTimeout: 120_000 }, store))
+)
 
 /** A host name for which the proxy is used, as it is not loopback. `byName` returns the URL of a server with it. */
 export const elsewhere = "api.store.example"
@@ -98,7 +114,9 @@ export const call = (path = "/orders") =>
   )
 
 export const get = (url: string) =>
-  Effect.flatMap(HttpClient.HttpClient, (client) => client.get(url)).pipe(Effect.flatMap(({ text }) => text))
+  Effect.flatMap(HttpClient.HttpClient, (client) => client.get(url)).pipe(
+    Effect.flatMap(({ text }) => text)
+  )
 
 /** The response of the store to a call with its token. */
 export const authorized = { authorization: "Bearer an-invented-token" }
@@ -109,10 +127,14 @@ export interface Proxy extends Server {
 }
 
 /** A proxy that opens tunnels to this machine, whatever the name, and responds with 405 to other requests. */
-export const startProxy = (server = Http.createServer(), protocol = "http"): Effect.Effect<Proxy, never, Scope.Scope> =>
+export const startProxy = (
+  server = Http.createServer(),
+  protocol = "http"
+): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.suspend(() => {
     const tunnels: Proxy["tunnels"] = []
-    server.on("request", (_request, response: Http.ServerResponse) => response.writeHead(405).end())
+    server.on("request", (_request, response: Http.ServerResponse) =>
+      response.writeHead(405).end())
     server.on("connect", (request: Http.IncomingMessage, socket: Net.Socket) => {
       const to = request.url ?? ""
       tunnels.push({ to, authorization: request.headers["proxy-authorization"] })
@@ -121,10 +143,16 @@ export const startProxy = (server = Http.createServer(), protocol = "http"): Eff
         upstream.pipe(socket).pipe(upstream)
       })
       // If the proxy only closed the connection, undici would retry at once and without end.
-      upstream.on("error", () => socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n")).on("close", () => socket.destroySoon())
-      socket.on("close", () => upstream.destroy())
+      upstream.on("error", () =>
+        socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n")).on("close", () =>
+          socket.destroySoon())
+      socket.on("close", () =>
+        upstream.destroy())
     })
-    return Effect.map(listen(server, { host: "localhost", protocol }), (server) => ({ ...server, tunnels }))
+    return Effect.map(
+      listen(server, { host: "localhost", protocol }),
+      (server) => ({ ...server, tunnels })
+    )
   })
 
 /** Accepts requests and never responds. */
@@ -132,21 +160,32 @@ export const hanging = Effect.suspend(() => listen(Http.createServer(() => undef
 
 /** Accepts connections and sends nothing, so that a TLS handshake never ends. It reads, to notice when they close. */
 export const silent = Effect.suspend(() =>
-  listen(Net.createServer((socket) => void socket.resume()), { host: "localhost", protocol: "https" })
+  listen(Net.createServer((socket) => void socket.resume()), {
+    host: "localhost",
+    protocol: "https"
+  })
 )
 
-export const startTlsStore = (identity: Identity, options: Https.ServerOptions = {}, handler = store) =>
+export const startTlsStore = (
+  identity: Identity,
+  options: Https.ServerOptions = {},
+  handler = store
+) =>
   Effect.suspend(() =>
-    listen(Https.createServer({ ...options, key: identity.key, cert: identity.cert }, handler), {
-      host: "localhost",
-      protocol: "https"
-    })
+    listen(
+      Https.createServer({ ...options, key: identity.key, cert: identity.cert }, handler),
+      {
+        host: "localhost",
+        protocol: "https"
+      }
+    )
   )
 
 /** Waits at most eight seconds until the condition holds: undici gives up a connection after ten. */
 export const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
-    Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within eight seconds")),
+    Effect.filterOrFail((holds) => holds, () =>
+      new Error("the condition did not hold within eight seconds")),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 800 })
   )
 
@@ -154,7 +193,9 @@ setFlagsFromString("--expose-gc")
 
 export const collectGarbage = runInNewContext("gc") as () => void
 
-const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
+const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((
+  name
+) => [name, name.toLowerCase()])
 
 /**
  * During the tests of a file, names under `.example` and `.localhost` resolve to this machine, and the environment has
@@ -179,12 +220,16 @@ export const onThisMachine = () => {
 }
 
 /** Runs an effect with these environment variables, and deletes them afterwards. */
-export const withVariables = (changes: Readonly<Record<string, string>>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => Object.assign(process.env, changes)),
-    () => effect,
-    () => Effect.sync(() => Object.keys(changes).forEach((name) => Reflect.deleteProperty(process.env, name)))
-  )
+export const withVariables =
+  (changes: Readonly<Record<string, string>>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => Object.assign(process.env, changes)),
+      () => effect,
+      () =>
+        Effect.sync(() =>
+          Object.keys(changes).forEach((name) => Reflect.deleteProperty(process.env, name))
+        )
+    )
 
 /** The port that was given last. Processes that start one after the other begin far from each other. */
 let lastPort = 20_000 + 2 * ((process.pid * 1919) % 6000)
@@ -212,7 +257,9 @@ export const newFolder = (name: string): Effect.Effect<string, never, Scope.Scop
  * Acquires a resource before the tests of the surrounding `describe`, which share it, and releases it after them.
  * `layer` of `@effect/vitest` would replace the methods of `it` for all files that the same worker runs later.
  */
-export const shared = <A>(resource: Effect.Effect<A, never, Scope.Scope>): Effect.Effect<A> => {
+export const shared = <A>(
+  resource: Effect.Effect<A, never, Scope.Scope>
+): Effect.Effect<A> => {
   const scope = Effect.runSync(Scope.make())
   const acquired = Effect.runSync(Effect.cached(Scope.extend(resource, scope)))
   beforeAll(() => Effect.runPromise(Effect.asVoid(acquired)), 60_000)

@@ -1,10 +1,28 @@
 /** One member of a fleet: a provider, a client and a token store, composed as an application composes them. */
 import { createHash } from "node:crypto"
 import type { HttpClientError } from "@effect/platform"
-import type { AccessToken, AccessTokenError } from "@store-api/core"
-import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest, TokenStore } from "@store-api/core"
+import {
+  type AccessToken,
+  type AccessTokenError,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  TokenRequest,
+  TokenStore
+} from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Clock, type Duration, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, Scope } from "effect"
+import {
+  Clock,
+  type Duration,
+  Effect,
+  Exit,
+  Fiber,
+  HashMap,
+  Layer,
+  Logger,
+  LogLevel,
+  Redacted,
+  Scope
+} from "effect"
 import { serve } from "./serve.js"
 import * as VirtualClock from "./virtualClock.js"
 
@@ -38,7 +56,10 @@ export type StoreAt = (url: string) => Layer.Layer<TokenStore.TokenStore, unknow
 
 type GetError = AccessTokenError.AccessTokenError
 
-type CallError = GetError | AccessTokenError.UntrustedOriginError | HttpClientError.HttpClientError
+type CallError =
+  | GetError
+  | AccessTokenError.UntrustedOriginError
+  | HttpClientError.HttpClientError
 
 export interface Member {
   /** A digest of the token. */
@@ -61,10 +82,14 @@ export interface Member {
 export const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string =>
   createHash("sha256").update(Redacted.value(value)).digest("hex").slice(0, 12)
 
-export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member, unknown, Scope.Scope> =>
+export const make = (
+  settings: Settings,
+  storeAt: StoreAt
+): Effect.Effect<Member, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const { attemptTimeout, deadline, lease, maxWait, storeTimeout, storeUrl } = settings
-    const post = ({ scope }: Settings) => scope === undefined ? undefined : TokenRequest.clientSecretPost({ scope })
+    const post = ({ scope }: Settings) =>
+      scope === undefined ? undefined : TokenRequest.clientSecretPost({ scope })
     const options = {
       ...settings,
       clientSecret: Redacted.make(settings.clientSecret),
@@ -82,10 +107,16 @@ export const make = (settings: Settings, storeAt: StoreAt): Effect.Effect<Member
       : Layer.provideMerge(NodeStoreAuth.layerShared(options), storeAt(storeUrl))).pipe(
         // The fibers that ask for a token use it too.
         Layer.provideMerge(
-          Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(LogLevel.Debug))
+          Layer.merge(
+            Logger.replace(Logger.defaultLogger, logger),
+            Logger.minimumLogLevel(LogLevel.Debug)
+          )
         )
       ))
-    const { get, refresh, status } = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, runtime)
+    const { get, refresh, status } = yield* Effect.provide(
+      AccessTokenProvider.AccessTokenProvider,
+      runtime
+    )
     const client = yield* Effect.provide(AuthorizedHttpClient.AuthorizedHttpClient, runtime)
     const { get: look } = yield* Effect.provide(TokenStore.TokenStore, runtime)
 

@@ -6,14 +6,19 @@ import { listen } from "./loopback.js"
 import * as VirtualClock from "./virtualClock.js"
 
 /** Waits at most 45 seconds of real time until the condition holds: less than the time limit of a test. */
-export const until = <E, R>(description: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
+export const until = <E, R>(
+  description: string,
+  condition: Effect.Effect<boolean, E, R>
+): Effect.Effect<void, E, R> =>
   Effect.clockWith((clock) =>
     Effect.withClock(condition, clock).pipe(
       Effect.zipLeft(Effect.sleep("10 millis")),
       Effect.repeat({ until: (is) => is }),
       Effect.timeoutOption("45 seconds"),
       Effect.flatMap((held) =>
-        Option.isSome(held) ? Effect.void : Effect.dieMessage(`This did not hold within 45 seconds: ${description}`)
+        Option.isSome(held)
+          ? Effect.void
+          : Effect.dieMessage(`This did not hold within 45 seconds: ${description}`)
       ),
       Effect.withClock(Clock.make())
     )
@@ -31,7 +36,9 @@ export const end = (server: ChildProcess | undefined, signal: NodeJS.Signals) =>
   })
 
 /** Runs the body on a clock that only the body advances. The network takes real time. */
-export const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock) => Effect.Effect<A, E, R>) =>
+export const onVirtualTime = <A, E, R>(
+  body: (virtual: VirtualClock.VirtualClock) => Effect.Effect<A, E, R>
+) =>
   Effect.suspend(() => {
     const virtual = VirtualClock.make()
     return Effect.withClock(body(virtual), virtual.clock)
@@ -45,7 +52,10 @@ export const inTime = <A, E, R>(
 ) =>
   Effect.gen(function*() {
     const running = yield* Effect.fork(effect)
-    yield* until("it ends", Effect.zipRight(virtual.advance(step), Effect.map(Fiber.poll(running), Option.isSome)))
+    yield* until(
+      "it ends",
+      Effect.zipRight(virtual.advance(step), Effect.map(Fiber.poll(running), Option.isSome))
+    )
     return yield* Fiber.join(running)
   })
 
@@ -69,10 +79,16 @@ const listening = (server: Server): Effect.Effect<Listening, never, Scope.Scope>
     const accepted = Effect.acquireUseRelease(
       Effect.sync(() => connect(port, "127.0.0.1").on("error", () => undefined)),
       (socket) =>
-        Effect.map(until("the connection is accepted", Effect.sync(() => ports.includes(socket.localPort))), () => {
-          own++
-          return ports.length - own
-        }),
+        Effect.map(
+          until(
+            "the connection is accepted",
+            Effect.sync(() => ports.includes(socket.localPort))
+          ),
+          () => {
+            own++
+            return ports.length - own
+          }
+        ),
       (socket) => Effect.sync(() => socket.destroy())
     )
     const closed = until("no connection is open", Effect.sync(() => open() === 0))
@@ -80,7 +96,9 @@ const listening = (server: Server): Effect.Effect<Listening, never, Scope.Scope>
   })
 
 /** A server that accepts connections, and sends nothing. */
-export const silentServer = Effect.suspend(() => listening(createServer((socket) => socket.resume())))
+export const silentServer = Effect.suspend(() =>
+  listening(createServer((socket) => socket.resume()))
+)
 
 export interface Proxy extends Listening {
   /** Delays the responses on all connections until `release`. */
@@ -104,10 +122,13 @@ export const proxyTo = (target: number): Effect.Effect<Proxy, never, Scope.Scope
     const server = createServer((near) => {
       const passage = { far: connect(target, "127.0.0.1"), isLost: false }
       passages.add(passage)
-      near.on("data", (chunk) => passage.isLost || passage.far.write(chunk)).on("close", () => {
-        passages.delete(passage)
-        passage.far.destroy()
-      })
+      near.on("data", (chunk) => passage.isLost || passage.far.write(chunk)).on(
+        "close",
+        () => {
+          passages.delete(passage)
+          passage.far.destroy()
+        }
+      )
       passage.far.on("data", (chunk) => near.write(chunk)).on("error", () => undefined)
         .on("close", () => near.destroy())
       flow()
@@ -131,21 +152,20 @@ export type Reply = string | number | null | Error | ReadonlyArray<Reply>
 /** A server of Redis whose replies a test decides: a sentinel, a node of a cluster, or one that falls silent. */
 export interface Played extends Listening {
   /** The commands so far, each with the number of its connection. */
-  readonly commands: ReadonlyArray<{ readonly words: ReadonlyArray<string>; readonly connection: number }>
+  readonly commands: ReadonlyArray<
+    { readonly words: ReadonlyArray<string>; readonly connection: number }
+  >
   /** Waits until the server has this number of these commands. */
   readonly has: (word: string, count?: number) => Effect.Effect<void>
 }
 
-const encoded = (reply: Reply): string =>
-  reply === null
-    ? "_\r\n"
-    : typeof reply === "string"
-    ? `$${reply.length}\r\n${reply}\r\n`
-    : typeof reply === "number"
-    ? `:${reply}\r\n`
-    : reply instanceof Error
-    ? `-${reply.message}\r\n`
-    : `*${reply.length}\r\n${reply.map(encoded).join("")}`
+const encoded = (reply: Reply): string => {
+  if (reply === null) return "_\r\n"
+  if (typeof reply === "string") return `${reply.length}\r\n${reply}\r\n`
+  if (typeof reply === "number") return `:${reply}\r\n`
+  if (reply instanceof Error) return `-${reply.message}\r\n`
+  return `*${reply.length}\r\n${reply.map(encoded).join("")}`
+}
 
 /** Starts a server. It does not respond to a command without a reply, except to those with which a client starts. */
 export const playedServer = (
@@ -173,9 +193,11 @@ export const playedServer = (
           if (words.length < missing) continue
           commands.push({ words, connection })
           const greeting = words[0] === "HELLO" || words[0] === "CLIENT" ? "OK" : undefined
-          void Promise.resolve(replyTo(words, connection, () => socket.destroy())).then((reply = greeting) => {
-            if (reply !== undefined) socket.write(encoded(reply))
-          })
+          void Promise.resolve(replyTo(words, connection, () => socket.destroy())).then(
+            (reply = greeting) => {
+              if (reply !== undefined) socket.write(encoded(reply))
+            }
+          )
           words = []
         }
       })
@@ -184,6 +206,7 @@ export const playedServer = (
     return Effect.map(listening(server), (listening) => ({
       ...listening,
       commands,
-      has: (word, count = 1) => until(`it has ${count} ${word}`, Effect.sync(() => countOf(word) === count))
+      has: (word, count = 1) =>
+        until(`it has ${count} ${word}`, Effect.sync(() => countOf(word) === count))
     }))
   })

@@ -17,9 +17,12 @@ import { end, until } from "./network.js"
 const program = process.env["REDIS_SERVER"] ?? "redis-server"
 
 /** Without Debian's `redis-server`, its tests are skipped, except with `CI=true`. */
-export const isLeftOut: boolean = spawnSync(program, ["--version"]).status !== 0 && process.env["CI"] !== "true"
+export const isLeftOut: boolean = spawnSync(program, ["--version"]).status !== 0 &&
+  process.env["CI"] !== "true"
 
-if (isLeftOut) console.warn("There is no command redis-server: tests that need it are skipped.")
+if (isLeftOut) {
+  console.warn("There is no command redis-server: tests that need it are skipped.")
+}
 
 export interface RedisServer {
   readonly url: string
@@ -64,11 +67,14 @@ export const clientAt = (url: string) =>
   )
 
 /** Starts a server on a free port of loopback, in memory only. It stops when the scope closes. */
-export const redisServer = (parameters: ReadonlyArray<string> = [], { at, configuration = "", password }: {
-  readonly at?: number
-  readonly configuration?: string
-  readonly password?: string | undefined
-} = {}): Effect.Effect<RedisServer, never, Scope.Scope> =>
+export const redisServer = (
+  parameters: ReadonlyArray<string> = [],
+  { at, configuration = "", password }: {
+    readonly at?: number
+    readonly configuration?: string
+    readonly password?: string | undefined
+  } = {}
+): Effect.Effect<RedisServer, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = at ?? (yield* freePort)
     const folder = yield* newFolder("redis")
@@ -87,7 +93,9 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
       )
       child = server
       const isUp = Effect.suspend(() =>
-        server.exitCode === null ? responds(port) : Effect.dieMessage(`redis-server ended: ${server.exitCode}`)
+        server.exitCode === null
+          ? responds(port)
+          : Effect.dieMessage(`redis-server ended: ${server.exitCode}`)
       )
       return until("redis-server responds", isUp)
     })
@@ -98,7 +106,10 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
     const url = `redis://${password === undefined ? "" : `:${password}@`}127.0.0.1:${port}`
     const command: RedisServer["command"] = (...words) =>
       Effect.scoped(
-        Effect.flatMap(clientAt(url), (client) => Effect.promise(() => client.sendCommand<unknown>([...words])))
+        Effect.flatMap(
+          clientAt(url),
+          (client) => Effect.promise(() => client.sendCommand<unknown>([...words]))
+        )
       )
     return {
       url: `redis://127.0.0.1:${port}`,
@@ -111,7 +122,10 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
       // The client that asks is the one whose last command is this one.
       connected: Effect.map(
         command("CLIENT", "LIST"),
-        (list) => String(list).trim().split("\n").filter((line) => !/ cmd=(client\|list|monitor) /.test(line)).length
+        (list) =>
+          String(list).trim().split("\n").filter((line) =>
+            !/ cmd=(client\|list|monitor) /.test(line)
+          ).length
       )
     }
   })
@@ -146,7 +160,10 @@ export interface Topology extends Servers {
   /** The server that accepts writes of this key. */
   readonly primaryOf: (key: string) => Effect.Effect<RedisServer>
   /** Breaks a primary, and waits until another server has taken over. */
-  readonly failOver: (primary: RedisServer, fault: Effect.Effect<unknown>) => Effect.Effect<void>
+  readonly failOver: (
+    primary: RedisServer,
+    fault: Effect.Effect<unknown>
+  ) => Effect.Effect<void>
 }
 
 export interface Options {
@@ -160,12 +177,19 @@ export interface Options {
   readonly tls?: { readonly name?: string }
 }
 
-export type Start<A extends Servers = Topology> = (options?: Options) => Effect.Effect<A, never, Scope.Scope>
+export type Start<A extends Servers = Topology> = (
+  options?: Options
+) => Effect.Effect<A, never, Scope.Scope>
 
 /** The users that docs/guides/several-instances.md recommends, as in the configuration of a server. */
 export const documented = (right: string): ReadonlyArray<string> => {
-  const page = readFileSync(new URL("../../../docs/guides/several-instances.md", import.meta.url), "utf8")
-  const user = page.split("\n").find((line) => line.startsWith("user store-api ") && line.includes(right))
+  const page = readFileSync(
+    new URL("../../../docs/guides/several-instances.md", import.meta.url),
+    "utf8"
+  )
+  const user = page.split("\n").find((line) =>
+    line.startsWith("user store-api ") && line.includes(right)
+  )
   assert(user !== undefined, right)
   return user.split(" ").slice(1)
 }
@@ -180,17 +204,31 @@ const [impatient, patient] = ["500", "60000"]
 
 /** Asks all servers that respond. */
 const ask = (servers: ReadonlyArray<RedisServer>, ...words: ReadonlyArray<string>) =>
-  Effect.forEach(servers, ({ command }) => Effect.map(command(...words), (reply) => JSON.stringify(reply)), {
-    concurrency: "unbounded"
-  })
+  Effect.forEach(
+    servers,
+    ({ command }) => Effect.map(command(...words), (reply) => JSON.stringify(reply)),
+    {
+      concurrency: "unbounded"
+    }
+  )
 
-const all = (servers: ReadonlyArray<RedisServer>, text: string, ...words: ReadonlyArray<string>) =>
-  until(text, Effect.map(ask(servers, ...words), (answers) => answers.every((answer) => answer.includes(text))))
+const all = (
+  servers: ReadonlyArray<RedisServer>,
+  text: string,
+  ...words: ReadonlyArray<string>
+) =>
+  until(
+    text,
+    Effect.map(ask(servers, ...words), (answers) =>
+      answers.every((answer) => answer.includes(text)))
+  )
 
 /** The ports and parameters of servers, with TLS where it is wanted. */
 const security = ({ tls }: Options) =>
   Effect.map(
-    tls === undefined ? Effect.succeed({ cert: "", key: "" }) : Effect.flatMap(selfSigned(tls.name ?? host), filesOf),
+    tls === undefined
+      ? Effect.succeed({ cert: "", key: "" })
+      : Effect.flatMap(selfSigned(tls.name ?? host), filesOf),
     ({ cert, key }) => ({
       files: { cert, key },
       /** The port that servers and clients use, from the plain port of the tests' commands. */
@@ -199,14 +237,30 @@ const security = ({ tls }: Options) =>
         ...(acl.length === 0 ? [] : ["--user", ...acl]),
         ...(tls === undefined ?
           [] :
-          ["--tls-port", String(plain + 1), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert]
+          [
+            "--tls-port",
+            String(plain + 1),
+            "--tls-cert-file",
+            cert,
+            "--tls-key-file",
+            key,
+            "--tls-ca-cert-file",
+            cert
+          ]
             .concat("--tls-auth-clients", "no", "--tls-replication", "yes"))
       ]
     })
   )
 
-const urlOf = (kind: string, { tls, user = "" }: Options, ports: ReadonlyArray<number>, path = "") =>
-  `${tls === undefined ? "redis" : "rediss"}${kind}://${user}${ports.map((port) => `${host}:${port}`).join()}${path}`
+const urlOf = (
+  kind: string,
+  { tls, user = "" }: Options,
+  ports: ReadonlyArray<number>,
+  path = ""
+) =>
+  `${tls === undefined ? "redis" : "rediss"}${kind}://${user}${
+    ports.map((port) => `${host}:${port}`).join()
+  }${path}`
 
 export const single: Start<Servers> = (options = {}) =>
   Effect.gen(function*() {
@@ -221,22 +275,39 @@ export const cluster: Start = (options = {}) =>
     const { files, parameters, used } = yield* security(options)
     const folder = yield* newFolder("redis")
     const nodes = yield* Effect.forEach(Array.from({ length: 6 }).keys(), (index) =>
-      Effect.map(Effect.zip(freePort, freePort), ([port, bus]) => ({ port, bus, index, id: `${index}`.repeat(40) })))
+      Effect.map(
+        Effect.zip(freePort, freePort),
+        ([port, bus]) => ({ port, bus, index, id: `${index}`.repeat(40) })
+      ))
     const ranges = ["0-5460", "5461-10922", "10923-16383"]
     /** As the nodes would write it once they had met. */
     const configuration = (own: number) =>
       nodes.map(({ bus, id, index, port }) => {
         const role = index < 3 ? "master -" : `slave ${nodes[index - 3]?.id}`
         const flags = index === own ? `myself,${role}` : role
-        return `${id} ${host}:${used(port)}@${bus} ${flags} 0 0 ${(index % 3) + 1} connected ${ranges[index] ?? ""}\n`
+        return `${id} ${host}:${used(port)}@${bus} ${flags} 0 0 ${(index % 3) + 1} connected ${
+          ranges[index] ?? ""
+        }\n`
       }).join("") + "vars currentEpoch 3 lastVoteEpoch 0\n"
     const servers = yield* Effect.forEach(nodes, ({ bus, index, port }) => {
       const file = join(folder, `${index}.conf`)
       writeFileSync(file, configuration(index))
       return redisServer(
-        ["--cluster-enabled", "yes", "--cluster-config-file", file, "--cluster-port", String(bus)].concat(
+        [
+          "--cluster-enabled",
+          "yes",
+          "--cluster-config-file",
+          file,
+          "--cluster-port",
+          String(bus)
+        ].concat(
           ["--cluster-node-timeout", patient, "--cluster-replica-validity-factor", "0"],
-          ["--repl-diskless-sync-delay", "0", "--tls-cluster", options.tls === undefined ? "no" : "yes"],
+          [
+            "--repl-diskless-sync-delay",
+            "0",
+            "--tls-cluster",
+            options.tls === undefined ? "no" : "yes"
+          ],
           parameters(port, options.acl)
         ),
         { at: port }
@@ -257,12 +328,18 @@ export const cluster: Start = (options = {}) =>
           from <= slot && slot <= to
         )?.port)
     const at = (port: number | undefined) =>
-      Option.getOrThrow(Option.fromNullable(servers.find((server) => server.port === port)))
+      Option.getOrThrow(Option.fromNullable(servers.find((server) =>
+        server.port === port
+      )))
     const [first] = servers
     assert(first !== undefined)
     return {
       ...files,
-      url: urlOf("+cluster", options, nodes.slice(0, 3).map(({ port }) => used(port))),
+      url: urlOf(
+        "+cluster",
+        options,
+        nodes.slice(0, 3).map(({ port }) => used(port))
+      ),
       servers,
       primaryOf: (key) =>
         first.command("CLUSTER", "KEYSLOT", key).pipe(
@@ -307,7 +384,8 @@ export const sentinel: Start = (options = {}) =>
 
     const password = options.sentinelAcl === undefined ? undefined : "of-sentinels"
     const ports = yield* Effect.all(Effect.replicate(freePort, 3))
-    const idOf = (port: number) => String(port).repeat(8)
+    const idOf = (port: number) =>
+      String(port).repeat(8)
     /** As a sentinel would write it once it had met the others. */
     const configuration = (own: number) =>
       [
@@ -316,7 +394,9 @@ export const sentinel: Start = (options = {}) =>
         `down-after-milliseconds ${name} ${patient}`,
         `failover-timeout ${name} 2000`,
         ...(password === undefined ? [] : [`sentinel-pass ${password}`]),
-        ...others.map((port) => `known-replica ${name} ${host} ${used(port)}`),
+        ...others.map((port) =>
+          `known-replica ${name} ${host} ${used(port)}`
+        ),
         ...ports.filter((port) => port !== own).map((port) =>
           `known-sentinel ${name} ${host} ${used(port)} ${idOf(port)}`
         )
@@ -327,7 +407,13 @@ export const sentinel: Start = (options = {}) =>
         configuration: configuration(port),
         password
       }), { concurrency: 3 })
-    yield* all(sentinels, `"num-slaves":"2","num-other-sentinels":"2"`, "SENTINEL", "MASTER", name)
+    yield* all(
+      sentinels,
+      `"num-slaves":"2","num-other-sentinels":"2"`,
+      "SENTINEL",
+      "MASTER",
+      name
+    )
     // A sentinel that a busy machine has stopped for 2 seconds (Redis calls it TILT) would do nothing for the next 30.
     yield* all(sentinels, "OK", "SENTINEL", "DEBUG", "tilt-trigger", "60000")
     const servers = [primary, ...replicas]
@@ -342,14 +428,26 @@ export const sentinel: Start = (options = {}) =>
     )
     return {
       ...files,
-      url: urlOf("+sentinel", options, sentinels.map(({ port }) => used(port)), `/${name}`),
+      url: urlOf(
+        "+sentinel",
+        options,
+        sentinels.map(({ port }) =>
+          used(port)
+        ),
+        `/${name}`
+      ),
       servers,
-      primaryOf: () => Effect.map(current, ([primary]) => Option.getOrThrow(Option.fromNullable(primary))),
+      primaryOf: () =>
+        Effect.map(current, ([primary]) => Option.getOrThrow(Option.fromNullable(primary))),
       failOver: (primary, fault) =>
         Effect.gen(function*() {
-          const wait = (millis: string) => ask(sentinels, "SENTINEL", "SET", name, "down-after-milliseconds", millis)
+          const wait = (millis: string) =>
+            ask(sentinels, "SENTINEL", "SET", name, "down-after-milliseconds", millis)
           yield* Effect.zipRight(wait(impatient), fault)
-          const isReplaced = Effect.map(current, ([other]) => other !== undefined && other !== primary)
+          const isReplaced = Effect.map(
+            current,
+            ([other]) => other !== undefined && other !== primary
+          )
           yield* Effect.zipRight(until("a replica has taken over", isReplaced), wait(patient))
         })
     }

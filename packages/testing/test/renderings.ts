@@ -29,19 +29,24 @@ export const printers: Readonly<Record<string, (value: unknown) => string>> = {
   "inspect": (value) => inspect(value),
   "inspect, whole": (value) => inspect(value, whole),
   "inspect, showHidden": (value) => inspect(value, { ...whole, showHidden: true }),
-  "inspect, customInspect: false": (value) => inspect(value, { ...whole, customInspect: false }),
+  "inspect, customInspect: false": (value) =>
+    inspect(value, { ...whole, customInspect: false }),
   "inspect, customInspect: false, showHidden": (value) =>
     inspect(value, { ...whole, customInspect: false, showHidden: true }),
   "format %s %o %O %j": (value) => format("%s %o %O %j", value, value, value, value),
   "toStringUnknown": (value) => Inspectable.toStringUnknown(value),
-  "Cause.pretty of a failure": (value) => Cause.pretty(Cause.fail(value), { renderErrorCause: true }),
-  "Cause.pretty of a defect": (value) => Cause.pretty(Cause.die(value), { renderErrorCause: true }),
+  "Cause.pretty of a failure": (value) =>
+    Cause.pretty(Cause.fail(value), { renderErrorCause: true }),
+  "Cause.pretty of a defect": (value) =>
+    Cause.pretty(Cause.die(value), { renderErrorCause: true }),
   "JSON of a Cause": (value) => JSON.stringify(failureAndDefect(value, value)),
   "inspect of a Cause": (value) => inspect(Cause.fail(value), whole),
   "JSON of an Exit": (value) => JSON.stringify([Exit.fail(value), Exit.succeed(value)]),
-  "inspect of an Exit": (value) => inspect(Exit.fail(value), { ...whole, customInspect: false }),
+  "inspect of an Exit": (value) =>
+    inspect(Exit.fail(value), { ...whole, customInspect: false }),
   "String of an Exit": (value) => `${String(Exit.fail(value))} ${String(Exit.succeed(value))}`,
-  "inspect of Option and Either": (value) => inspect([Option.some(value), Either.left(value)], whole),
+  "inspect of Option and Either": (value) =>
+    inspect([Option.some(value), Either.left(value)], whole),
   "FiberFailure": (value) => {
     const thrown = fiberFailure(value)
     return [inspect(thrown, whole), JSON.stringify(thrown), ...messagesOf(thrown)].join("\n")
@@ -51,7 +56,9 @@ export const printers: Readonly<Record<string, (value: unknown) => string>> = {
 }
 
 const messagesOf = (thrown: unknown) =>
-  thrown instanceof Error ? [String(thrown), thrown.message, thrown.stack ?? ""] : [String(thrown)]
+  thrown instanceof Error
+    ? [String(thrown), thrown.message, thrown.stack ?? ""]
+    : [String(thrown)]
 
 /** Together these show everything that any printer shows. `controls.test.ts` checks this. */
 const distinct = [
@@ -70,8 +77,12 @@ const distinct = [
 /** The printers whose output differs between an Exit and its value. */
 const outer = ["String", "JSON", "inspect, showHidden", "toStringUnknown"]
 
-const renderBy = (names: ReadonlyArray<string>) => (name: string, value: unknown): ReadonlyArray<Output> =>
-  names.map((printer) => ({ name: `${name}: ${printer}`, text: attempt(printers[printer] ?? String, value) }))
+const renderBy =
+  (names: ReadonlyArray<string>) => (name: string, value: unknown): ReadonlyArray<Output> =>
+    names.map((printer) => ({
+      name: `${name}: ${printer}`,
+      text: attempt(printers[printer] ?? String, value)
+    }))
 
 export const render = renderBy(Object.keys(printers))
 export const renderDistinct = renderBy(distinct)
@@ -87,10 +98,13 @@ const attempt = (print: (value: unknown) => string, value: unknown): string => {
 }
 
 /** All distinct renderings of a value, as one text. */
-export const renderings = (value: unknown): string => renderDistinct("", value).map(({ text }) => text).join("\n")
+export const renderings = (value: unknown): string =>
+  renderDistinct("", value).map(({ text }) => text).join("\n")
 
 /** Whether a rendering contains a text: as it is, or escaped as in JSON or JavaScript. */
 export const shows = (value: unknown, text: string): boolean => {
   const all = renderings(value)
-  return [text, JSON.stringify(text).slice(1, -1), inspect(text).slice(1, -1)].some((form) => all.includes(form))
+  return [text, JSON.stringify(text).slice(1, -1), inspect(text).slice(1, -1)].some((form) =>
+    all.includes(form)
+  )
 }

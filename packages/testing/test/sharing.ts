@@ -16,14 +16,22 @@ export const authUrl = "https://auth.shop.example/base"
 export const credentialsOf = (clientId: string, clientSecret: string) =>
   Effect.orDie(ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) }))
 
-export const credentials = Effect.runSync(credentialsOf("invented-client-id", "invented-client-secret-0123456789"))
+export const credentials = Effect.runSync(
+  credentialsOf("invented-client-id", "invented-client-secret-0123456789")
+)
 
-type EndpointOptions = Pick<TokenEndpoint.Options, "authUrl" | "path" | "request" | "credentials" | "maxLifetime">
+type EndpointOptions = Pick<
+  TokenEndpoint.Options,
+  "authUrl" | "path" | "request" | "credentials" | "maxLifetime"
+>
 
 /** What the tokens of an endpoint are for. Nothing is sent to it. */
 export const purposeOf = (options: Partial<EndpointOptions> = {}) =>
   TokenEndpoint.make({ authUrl, credentials: Effect.succeed(credentials), ...options }).pipe(
-    Effect.provideService(HttpClient.HttpClient, HttpClient.make(() => Effect.dieMessage("nothing is sent"))),
+    Effect.provideService(
+      HttpClient.HttpClient,
+      HttpClient.make(() => Effect.dieMessage("nothing is sent"))
+    ),
     Effect.map((endpoint) => Option.getOrThrow(endpoint.purpose))
   )
 
@@ -47,7 +55,11 @@ export const fullToken = (value: string, minutes = 60) =>
 export type MemberOptions = SharedTokenSource.Options & Partial<EndpointOptions>
 
 /** The shared source of one process of the fleet, over the common endpoint and store. */
-export const member = (source: TokenSource.Service, store: TokenStore.Service, options: MemberOptions = {}) =>
+export const member = (
+  source: TokenSource.Service,
+  store: TokenStore.Service,
+  options: MemberOptions = {}
+) =>
   Effect.gen(function*() {
     yield* watchSleeps
     const purpose = Option.some(yield* purposeOf(options))
@@ -61,7 +73,9 @@ export const member = (source: TokenSource.Service, store: TokenStore.Service, o
 let encrypting = 0
 
 for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const) {
-  const original: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(crypto.subtle)
+  const original: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(
+    crypto.subtle
+  )
   Object.defineProperty(crypto.subtle, name, {
     configurable: true,
     value: (...args: Array<never>) => {

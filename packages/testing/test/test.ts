@@ -8,14 +8,17 @@ export const test = (title: string, steps: () => Steps, timeout?: number): void 
   it.scoped(title, () => Effect.gen(steps), timeout)
 
 /** One such test for each row. */
-test.each = <const Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => Steps): void =>
-  it.scoped.each([...rows])(title, (row) => Effect.gen(() => steps(row)))
+test.each =
+  <const Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => Steps): void =>
+    it.scoped.each([...rows])(title, (row) => Effect.gen(() => steps(row)))
 
 const live = (title: string, steps: () => LiveSteps, timeout?: number): void =>
   it.scopedLive(title, () => Effect.gen(steps), timeout)
 
-live.each = <const Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => LiveSteps): void =>
-  it.scopedLive.each([...rows])(title, (row) => Effect.gen(() => steps(row)))
+live.each =
+  <const Row>(rows: ReadonlyArray<Row>) =>
+  (title: string, steps: (row: Row) => LiveSteps): void =>
+    it.scopedLive.each([...rows])(title, (row) => Effect.gen(() => steps(row)))
 
 live.runIf = (condition: boolean) => (title: string, steps: () => LiveSteps): void =>
   it.scopedLive.runIf(condition)(title, () => Effect.gen(steps))
@@ -29,9 +32,13 @@ interface Options {
   readonly fastCheck?: { readonly numRuns: number }
 }
 
-const tupleOf = <T extends ReadonlyArray<unknown>>(arbitraries: Arbitraries<T>): fc.Arbitrary<T> =>
+const tupleOf = <T extends ReadonlyArray<unknown>>(
+  arbitraries: Arbitraries<T>
+): fc.Arbitrary<T> =>
   // As an array, a tuple loses the types of its elements.
-  fc.tuple(...arbitraries as ReadonlyArray<fc.Arbitrary<unknown>>) as fc.Arbitrary<unknown> as fc.Arbitrary<T>
+  fc.tuple(...arbitraries as ReadonlyArray<fc.Arbitrary<unknown>>) as fc.Arbitrary<
+    unknown
+  > as fc.Arbitrary<T>
 
 /** Declares a property test. */
 export const prop = <T extends readonly [unknown, ...ReadonlyArray<unknown>]>(
@@ -50,4 +57,10 @@ export const propEffect = <T extends readonly [unknown, ...ReadonlyArray<unknown
   arbitraries: Arbitraries<T>,
   check: (values: T) => Effect.Effect<void, E>
 ): void =>
-  it(title, () => fc.assert(fc.asyncProperty(tupleOf(arbitraries), (values) => Effect.runPromise(check(values)))))
+  it(
+    title,
+    () =>
+      fc.assert(
+        fc.asyncProperty(tupleOf(arbitraries), (values) => Effect.runPromise(check(values)))
+      )
+  )

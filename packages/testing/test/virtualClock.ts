@@ -25,7 +25,10 @@ interface Sleeper {
 }
 
 /** `idle` waits until no fiber can continue. */
-export const make = (start: number = Date.UTC(2026, 0, 15), idle: Effect.Effect<void> = settle): VirtualClock => {
+export const make = (
+  start: number = Date.UTC(2026, 0, 15),
+  idle: Effect.Effect<void> = settle
+): VirtualClock => {
   let monotonic = 0
   let offset = start
   let sleepers: ReadonlyArray<Sleeper> = []
@@ -36,7 +39,10 @@ export const make = (start: number = Date.UTC(2026, 0, 15), idle: Effect.Effect<
     monotonic: () => monotonic,
     sleep: (duration) =>
       Duration.toMillis(duration) <= 0 ? Effect.yieldNow() : Effect.async<void>((resume) => {
-        const sleeper = { wakesAt: monotonic + Duration.toMillis(duration), wake: () => resume(Effect.void) }
+        const sleeper = {
+          wakesAt: monotonic + Duration.toMillis(duration),
+          wake: () => resume(Effect.void)
+        }
         sleepers = [...sleepers, sleeper]
         return Effect.sync(() => {
           sleepers = sleepers.filter((other) => other !== sleeper)
@@ -49,10 +55,14 @@ export const make = (start: number = Date.UTC(2026, 0, 15), idle: Effect.Effect<
       const target = monotonic + Duration.toMillis(by)
       yield* idle
       while (true) {
-        const next = sleepers.filter(({ wakesAt }) => wakesAt <= target).sort((a, b) => a.wakesAt - b.wakesAt)[0]
+        const next = sleepers.filter(({ wakesAt }) => wakesAt <= target).sort((a, b) =>
+          a.wakesAt - b.wakesAt
+        )[0]
         if (next === undefined) break
         monotonic = Math.max(monotonic, next.wakesAt)
-        sleepers = sleepers.filter((other) => other !== next)
+        sleepers = sleepers.filter((other) =>
+          other !== next
+        )
         next.wake()
         yield* idle
       }

@@ -64,5 +64,7 @@ export const anyWrongDuration: fc.Arbitrary<unknown> = fc.oneof(
   fc.double({ max: -Number.MIN_VALUE }),
   fc.bigInt({ max: -1n }),
   fc.string().filter((text) => !/^\d+(\.\d+)? [a-z]+$/.test(text)),
-  fc.double({ max: -0.001, noNaN: true, noDefaultInfinity: true }).map((seconds) => `${seconds.toFixed(3)} seconds`)
+  fc.double({ max: -0.001, noNaN: true, noDefaultInfinity: true }).map((seconds) =>
+    `${seconds.toFixed(3)} seconds`
+  )
 )

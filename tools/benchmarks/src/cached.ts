@@ -16,10 +16,15 @@ export const ours = "Effect.runPromise(provider.get)"
 const baseline = "Effect.runPromise(Effect.succeed(x))"
 
 const withProvider = <A, E>(
-  use: (provider: AccessTokenProvider.Service) => Effect.Effect<A, E, AccessTokenProvider.AccessTokenProvider>
+  use: (
+    provider: AccessTokenProvider.Service
+  ) => Effect.Effect<A, E, AccessTokenProvider.AccessTokenProvider>
 ) =>
   Effect.flatMap(AccessTokenProvider.AccessTokenProvider, use).pipe(
-    Effect.provideServiceEffect(AccessTokenProvider.AccessTokenProvider, AccessTokenProvider.make()),
+    Effect.provideServiceEffect(
+      AccessTokenProvider.AccessTokenProvider,
+      AccessTokenProvider.make()
+    ),
     Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => token(3_600_000))),
     Effect.scoped
   )
@@ -43,7 +48,10 @@ const request = HttpClientRequest.get(`${apiUrl}/v1/orders?page=2`)
 const response = HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))
 
 // Without the span that `HttpClient.make` adds to each request, which costs more than the header.
-const bare = HttpClient.makeWith<never, never, never, never>(Effect.map(() => response), Effect.succeed)
+const bare = HttpClient.makeWith<never, never, never, never>(
+  Effect.map(() => response),
+  Effect.succeed
+)
 
 /** A request with `Authorization` and without, to a client that responds immediately. */
 const measureAttach = (millis: number) =>
@@ -53,7 +61,10 @@ const measureAttach = (millis: number) =>
       // A new effect each time, as an application creates it for each request.
       const executing = (name: string, client: HttpClient.HttpClient.With<unknown>) =>
         yielding(name, Effect.suspend(() => client.execute(request)))
-      const rounds = yield* alternate([executing("bare", bare), executing("authorized", authorized)], millis)
+      const rounds = yield* alternate([
+        executing("bare", bare),
+        executing("authorized", authorized)
+      ], millis)
       return timed(rounds, "bare")
     })
   )
@@ -66,6 +77,12 @@ export const tracedAttach = async (millis: number) => {
   const spanProcessor = new BatchSpanProcessor(new InMemorySpanExporter())
   const often = { exportIntervalMillis: 100, exportTimeoutMillis: 100 }
   const metricReader = new PeriodicExportingMetricReader({ exporter, ...often })
-  const layer = NodeSdk.layer(() => ({ resource: { serviceName: "an application" }, spanProcessor, metricReader }))
-  return Effect.runPromise(Effect.provide(Effect.withSpan(measureAttach(millis), "the application"), layer))
+  const layer = NodeSdk.layer(() => ({
+    resource: { serviceName: "an application" },
+    spanProcessor,
+    metricReader
+  }))
+  return Effect.runPromise(
+    Effect.provide(Effect.withSpan(measureAttach(millis), "the application"), layer)
+  )
 }

@@ -31,14 +31,23 @@ export const measureColdStart = async (rounds: number) => {
   const folder = mkdtempSync(join(tmpdir(), "store-api-cold-start-"))
   // Without the settings and the token folder of the user who measures.
   const env: NodeJS.ProcessEnv = {
-    ...{ PATH: process.env["PATH"], HOME: folder, STORE_API_TOKEN_FOLDER: join(folder, "tokens") }
+    PATH: process.env["PATH"],
+    HOME: folder,
+    STORE_API_TOKEN_FOLDER: join(folder, "tokens")
   }
-  const emulator = spawn(process.execPath, [bin, "emulator"], { env, stdio: ["ignore", "pipe", "inherit"] })
+  const emulator = spawn(process.execPath, [bin, "emulator"], {
+    env,
+    stdio: ["ignore", "pipe", "inherit"]
+  })
   const own: Array<number> = []
   const plain: Array<number> = []
   const run = (millis: Array<number>, ...args: ReadonlyArray<string>) => {
     const startedAt = performance.now()
-    const { error, status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: cli, env, encoding: "utf8" })
+    const { error, status, stderr, stdout } = spawnSync(process.execPath, args, {
+      cwd: cli,
+      env,
+      encoding: "utf8"
+    })
     if (error !== undefined || status !== 0) throw error ?? new Error(stderr)
     millis.push(performance.now() - startedAt)
     return stdout
@@ -48,11 +57,15 @@ export const measureColdStart = async (rounds: number) => {
     for (let printed = ""; env["STORE_API_CLIENT_SECRET"] === undefined;) {
       const [chunk] = await once(emulator.stdout, "data") as [Buffer]
       printed += chunk.toString()
-      for (const [, name = "", value] of printed.matchAll(/^export (\w+)='(.*)'$/gm)) env[name] = value
+      for (const [, name = "", value] of printed.matchAll(/^export (\w+)='(.*)'$/gm)) {
+        env[name] = value
+      }
     }
     const token = run([], bin, "token")
     const runToken = () => {
-      if (run(own, bin, "token") !== token) throw new Error("The command did not print the stored token.")
+      if (run(own, bin, "token") !== token) {
+        throw new Error("The command did not print the stored token.")
+      }
     }
     const runBaseline = () => run(plain, "-e", `import("effect")`)
     for (let round = 0; round < rounds; round++) {

@@ -44,11 +44,18 @@ export const withTokenServer = async <A>(
       const value = `invented-token-${expiries.size + 1}`
       if (fault === undefined) expiries.set(value, Date.now() + life * 1000)
       const body = fault === undefined
-        ? { access_token: value, token_type: "bearer", expires_in: life, issued_token_type: "access_token" }
+        ? {
+          access_token: value,
+          token_type: "bearer",
+          expires_in: life,
+          issued_token_type: "access_token"
+        }
         : { error: "temporarily_unavailable" }
       return pause(delay / 2, JSON.stringify(body))
     }).then((body) => {
-      response.writeHead(fault === undefined ? 200 : 503, { "content-type": "application/json" }).end(body)
+      response.writeHead(fault === undefined ? 200 : 503, {
+        "content-type": "application/json"
+      }).end(body)
     })
   })
   await once(listener.listen({ host: "127.0.0.1", port: 0, backlog: 4096 }), "listening")
@@ -81,14 +88,22 @@ const withClient = <A>(
 export const measurePeer = async (peer: Peer, seconds: number) => ({
   name: peer.name,
   ...await withClient(peer, { life: 3600, delay: 100 }, async (client, { arrivals }) => {
-    const outcomes = await Promise.allSettled(Array.from({ length: 1000 }, () => client.token()))
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 1000 }, () => client.token())
+    )
     const failed = outcomes.filter(({ status }) => status === "rejected").length
     const cold = { requests: arrivals.length, failed }
     const rounds = await Effect.runPromise(alternate([awaiting(peer.name, client.get)], 1500))
-    if (arrivals.length !== cold.requests) throw new Error(`A cached call of ${peer.name} sent a token request.`)
+    if (arrivals.length !== cold.requests) {
+      throw new Error(`A cached call of ${peer.name} sent a token request.`)
+    }
     return { cold, cached: spread(rounds[peer.name] ?? []) }
   }),
-  load: await withClient(peer, { life, delay }, (client, server) => underLoad(client, server, seconds)),
+  load: await withClient(
+    peer,
+    { life, delay },
+    (client, server) => underLoad(client, server, seconds)
+  ),
   outage: await measureOutage(peer, 8, -2.5, "status 503")
 })
 
@@ -101,7 +116,11 @@ const slice = 5
 
 /** Callers that rest between two calls; their first calls are spread over the rest. `wait` is 0 within one turn. */
 const callUntil = async (until: number, callers: number, rest: number, { token }: Client) => {
-  const calls: Array<Readonly<Record<"began" | "ended" | "wait", number>> & { readonly token: string | undefined }> = []
+  const calls: Array<
+    Readonly<Record<"began" | "ended" | "wait", number>> & {
+      readonly token: string | undefined
+    }
+  > = []
   let turn = 0
   await Promise.all(Array.from({ length: callers }, async (_, caller) => {
     await pause(rest * caller / callers)
@@ -109,20 +128,33 @@ const callUntil = async (until: number, callers: number, rest: number, { token }
       const [begun, began, at] = [turn, Date.now(), performance.now()]
       setImmediate(() => turn++)
       const value = await token().catch(() => undefined)
-      calls.push({ token: value, began, ended: Date.now(), wait: turn === begun ? 0 : performance.now() - at })
+      calls.push({
+        token: value,
+        began,
+        ended: Date.now(),
+        wait: turn === begun ? 0 : performance.now() - at
+      })
       await pause(rest)
     }
   }))
   return calls
 }
 
-const underLoad = async (client: Client, { arrivals, expiresAt }: TokenServer, seconds: number) => {
+const underLoad = async (
+  client: Client,
+  { arrivals, expiresAt }: TokenServer,
+  seconds: number
+) => {
   await client.token()
   const calls = await callUntil(Date.now() + seconds * 1000, callers, 20, client)
   const waits = calls.map(({ wait }) => wait).filter((wait) => wait > slice)
   return {
-    ...{ calls: calls.length, waited: waits.length, longest: max(waits) },
-    expired: calls.filter(({ ended, token }) => token !== undefined && !(ended < expiresAt(token))).length,
+    calls: calls.length,
+    waited: waits.length,
+    longest: max(waits),
+    expired:
+      calls.filter(({ ended, token }) => token !== undefined && !(ended < expiresAt(token)))
+        .length,
     failed: calls.filter(({ token }) => token === undefined).length,
     // They include the one before the load.
     requests: arrivals.length
@@ -143,9 +175,14 @@ export const measureOutage = (peer: Peer, life: number, from: number, fault: Fau
     const requests = server.arrivals.filter((at) => at >= begins && at < ends).length
     const all = await calling
     const valid = all.filter(({ began }) => began >= begins && began < dies - 500)
-    const recovered = all.filter(({ ended, token }) => token !== undefined && token !== first && ended >= ends)
+    const recovered = all.filter(({ ended, token }) =>
+      token !== undefined && token !== first && ended >= ends
+    )
     return {
-      ...{ fault, from, requests, calls: valid.length },
+      fault,
+      from,
+      requests,
+      calls: valid.length,
       /** Calls without a result while the first token was valid. The last begin half a second before its end. */
       lost: valid.filter(({ ended, token }) => token === undefined || ended >= dies).length,
       /** Milliseconds from the end of the outage until a caller has the first new token. */

@@ -13,25 +13,38 @@ export interface Spread {
 
 const quantile = (sorted: ReadonlyArray<number>, part: number): number => {
   const at = (sorted.length - 1) * part
-  const [below = Number.NaN, above = Number.NaN] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]]
+  const [below = Number.NaN, above = Number.NaN] = [
+    sorted[Math.floor(at)],
+    sorted[Math.ceil(at)]
+  ]
   return below + (above - below) * (at % 1)
 }
 
 export const spread = (values: ReadonlyArray<number>): Spread => {
   const sorted = [...values].sort((a, b) => a - b)
-  return { median: quantile(sorted, 0.5), low: quantile(sorted, 0.25), high: quantile(sorted, 0.75) }
+  return {
+    median: quantile(sorted, 0.5),
+    low: quantile(sorted, 0.25),
+    high: quantile(sorted, 0.75)
+  }
 }
 
 /** The largest of any number of values, and at least 0. */
-export const max = (values: ReadonlyArray<number>): number => values.reduce((a, b) => Math.max(a, b), 0)
+export const max = (values: ReadonlyArray<number>): number =>
+  values.reduce((a, b) => Math.max(a, b), 0)
 
 export const sum = (values: ReadonlyArray<number>): number => values.reduce((a, b) => a + b, 0)
 
 export const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
-  values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
+  values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map((
+    { value }
+  ) => value)
 
 /** One after the other, so that the measurements do not disturb each other. */
-export const inTurn = async <A, B>(values: ReadonlyArray<A>, measure: (value: A) => Promise<B>): Promise<Array<B>> => {
+export const inTurn = async <A, B>(
+  values: ReadonlyArray<A>,
+  measure: (value: A) => Promise<B>
+): Promise<Array<B>> => {
   const measured = []
   for (const value of values) measured.push(await measure(value))
   return measured
@@ -55,7 +68,10 @@ export interface Candidate {
 }
 
 /** One fiber that yields the same effect repeatedly, as in an application. */
-export const yielding = (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+export const yielding = (
+  name: string,
+  effect: Effect.Effect<unknown, unknown>
+): Candidate => ({
   name,
   run: (times) =>
     Effect.gen(function*() {
@@ -97,7 +113,10 @@ const spent = (): number => {
  * Times the candidates in short alternating rounds until the process has used its time. Each round has a different
  * order, so that other load, and the effects of a candidate on the next (a full heap, a cold cache), affect all alike.
  */
-export const alternate = (candidates: ReadonlyArray<Candidate>, millis: number): Effect.Effect<Rounds, unknown> =>
+export const alternate = (
+  candidates: ReadonlyArray<Candidate>,
+  millis: number
+): Effect.Effect<Rounds, unknown> =>
   Effect.gen(function*() {
     const lanes = []
     for (const candidate of candidates) {
@@ -112,7 +131,9 @@ export const alternate = (candidates: ReadonlyArray<Candidate>, millis: number):
     }
     const until = spent() + millis
     while (spent() < until) {
-      for (const lane of shuffled(lanes)) lane.rounds.push((yield* lane.run(lane.times)) / lane.times * 1e6)
+      for (const lane of shuffled(lanes)) {
+        lane.rounds.push((yield* lane.run(lane.times)) / lane.times * 1e6)
+      }
     }
     return Object.fromEntries(lanes.map(({ name, rounds }) => [name, rounds]))
   })
@@ -142,7 +163,9 @@ const calling = `
   process.stdout.write(JSON.stringify(await measure(...JSON.parse(values))))`
 
 /** Calls an exported function of a module of this folder in a child process with `gc`. Its values are sent as JSON. */
-export const inOwnProcess = async <F extends (...values: ReadonlyArray<never>) => Promise<unknown>>(
+export const inOwnProcess = async <
+  F extends (...values: ReadonlyArray<never>) => Promise<unknown>
+>(
   module: string,
   name: string,
   values: Parameters<F>
@@ -159,7 +182,11 @@ export const inOwnProcess = async <F extends (...values: ReadonlyArray<never>) =
 /** The median of the medians of several processes, with the lowest and the highest. */
 const acrossProcesses = (spreads: ReadonlyArray<Spread>): Spread => {
   const medians = spreads.map(({ median }) => median)
-  return { median: spread(medians).median, low: Math.min(...medians), high: Math.max(...medians) }
+  return {
+    median: spread(medians).median,
+    low: Math.min(...medians),
+    high: Math.max(...medians)
+  }
 }
 
 export const merged = (processes: ReadonlyArray<ReadonlyArray<Timed>>): ReadonlyArray<Timed> =>

@@ -11,10 +11,18 @@ const hour = 3_600_000
 export const measureHit = (millis: number) =>
   Effect.scoped(Effect.gen(function*() {
     const source = TokenSource.make(() => token(hour))
-    const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
+    const provider = yield* Effect.provideService(
+      AccessTokenProvider.make(),
+      TokenSource.TokenSource,
+      source
+    )
     const acquire = token(hour)
     const ref = yield* Ref.make(yield* acquire)
-    const cache = yield* Cache.make({ capacity: 1, timeToLive: "1 hour", lookup: (_: "token") => acquire })
+    const cache = yield* Cache.make({
+      capacity: 1,
+      timeToLive: "1 hour",
+      lookup: (_: "token") => acquire
+    })
     const cached = yield* Effect.cachedWithTTL(acquire, "1 hour")
     const landed = yield* Deferred.make<unknown>()
     yield* Deferred.succeed(landed, undefined)

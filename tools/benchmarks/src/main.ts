@@ -10,7 +10,6 @@ import { callers, delay, life, measureOutage, measurePeer } from "./comparison.j
 import { inOwnProcess, inTurn, max, merged, spread, sum, type Timed } from "./harness.js"
 import * as hit from "./hit.js"
 import * as page from "./page.js"
-import { number, table, tell, times } from "./page.js"
 import { peers, store } from "./peers.js"
 import { measureStampede, type Stampede } from "./stampede.js"
 
@@ -33,19 +32,29 @@ const missedOf = (goals: ReadonlyArray<Goal>): ReadonlyArray<string> =>
 
 const verdictOf = (goal: Goal): string => {
   if (missedOf([goal]).length > 0) return "LIMIT MISSED"
-  return goal.figures.some(([value, goal]) => value > goal) ? "goal missed, within the limit" : "met"
+  return goal.figures.some(([value, goal]) => value > goal)
+    ? "goal missed, within the limit"
+    : "met"
 }
 
 const goalTable = (goals: ReadonlyArray<Goal>): string =>
-  table(goals, [
+  page.table(goals, [
     ["what", ({ what }) => what],
-    ["goal", ({ figures, unit = "" }) => figures.map(([, goal]) => `≤ ${goal}${unit}`).join("; ")],
-    ["limit", ({ figures, unit = "" }) => figures.map(([, , limit]) => `${limit}${unit}`).join("; ")],
-    ["measured", ({ measured }) => measured],
+    ["goal", ({ figures, unit = "" }) =>
+      figures.map(([, goal]) => `≤ ${goal}${unit}`).join("; ")],
+    ["limit", ({ figures, unit = "" }) =>
+      figures.map(([, , limit]) =>
+        `${limit}${unit}`
+      ).join("; ")],
+    ["measured", ({ measured }) =>
+      measured],
     ["verdict", verdictOf]
   ])
 
-const find = <A extends { readonly name: string }>(values: ReadonlyArray<A>, name: string): A => {
+const find = <A extends { readonly name: string }>(
+  values: ReadonlyArray<A>,
+  name: string
+): A => {
   const found = values.find((value) => value.name === name)
   if (found === undefined) throw new Error(`${name} was not measured`)
   return found
@@ -55,37 +64,84 @@ const find = <A extends { readonly name: string }>(values: ReadonlyArray<A>, nam
  * Compiled code differs more between processes than within one, so that each measurement runs in several. The
  * measurements take turns, so that other load on the machine affects all alike.
  */
-const measureCached = async (names: ReadonlyArray<keyof typeof cached>, processes: number, millis: number) => {
+const measureCached = async (
+  names: ReadonlyArray<keyof typeof cached>,
+  processes: number,
+  millis: number
+) => {
   const measured = await inTurn(
     Array.from({ length: processes }),
     () =>
-      inTurn(names, (name) => inOwnProcess<(_: number) => Promise<ReadonlyArray<Timed>>>("cached.js", name, [millis]))
+      inTurn(
+        names,
+        (name) =>
+          inOwnProcess<(_: number) => Promise<ReadonlyArray<Timed>>>("cached.js", name, [
+            millis
+          ])
+      )
   )
-  return names.map((_, index) => merged(measured.flatMap((each) => each.slice(index, index + 1))))
+  return names.map((_, index) =>
+    merged(measured.flatMap((each) => each.slice(index, index + 1)))
+  )
 }
 
-const cachedGoals = ([hits = [], calls = []]: ReadonlyArray<ReadonlyArray<Timed>>): ReadonlyArray<Goal> => {
-  const goal = (what: string, unit: string, { ns, ratio }: Timed, aim: number, limit: number): Goal => (
-    { what, figures: [[ratio.median, aim, limit]], measured: `${times(ratio)}, ${number(ns.median)} ns`, unit }
+const cachedGoals = (
+  [hits = [], calls = []]: ReadonlyArray<ReadonlyArray<Timed>>
+): ReadonlyArray<Goal> => {
+  const goal = (
+    what: string,
+    unit: string,
+    { ns, ratio }: Timed,
+    aim: number,
+    limit: number
+  ): Goal => (
+    {
+      what,
+      figures: [[ratio.median, aim, limit]],
+      measured: `${page.times(ratio)}, ${page.number(ns.median)} ns`,
+      unit
+    }
   )
   const [inOneFiber, asPromise] = [find(hits, hit.ours), find(calls, cached.ours)]
   return [
-    goal("`get`, cached, both clocks checked, per `yield*` in one fiber", " × `Ref.get`", inOneFiber, 2.8, 3.2),
-    goal("`Effect.runPromise(get)`", " × `Effect.runPromise(Effect.succeed(x))`", asPromise, 1, 1.2)
+    goal(
+      "`get`, cached, both clocks checked, per `yield*` in one fiber",
+      " × `Ref.get`",
+      inOneFiber,
+      2.8,
+      3.2
+    ),
+    goal(
+      "`Effect.runPromise(get)`",
+      " × `Effect.runPromise(Effect.succeed(x))`",
+      asPromise,
+      1,
+      1.2
+    )
   ]
 }
 
-const attachGoal = (how: string, measured: ReadonlyArray<Timed> = [], aim: number, limit: number): Goal => {
+const attachGoal = (
+  how: string,
+  measured: ReadonlyArray<Timed> = [],
+  aim: number,
+  limit: number
+): Goal => {
   const { added } = find(measured, "authorized")
   const what = `attaching \`Authorization\`, ${how}`
-  return { what, figures: [[added.median / 1000, aim, limit]], measured: page.microseconds(added), unit: " µs" }
+  return {
+    what,
+    figures: [[added.median / 1000, aim, limit]],
+    measured: page.microseconds(added),
+    unit: " µs"
+  }
 }
 
 const coldStartGoal = ({ millis, ratio }: ColdStart): Goal => (
   {
     what: "`store-api token` with a stored token, from start to end",
     figures: [[ratio, 0.5, 0.7]],
-    measured: `${number(ratio, 2)} ×, ${number(millis)} ms`,
+    measured: `${page.number(ratio, 2)} ×, ${page.number(millis)} ms`,
     unit: ` × ${baseline}`
   }
 )
@@ -97,10 +153,10 @@ const stampedeGoals = (stampedes: ReadonlyArray<Stampede>): ReadonlyArray<Goal> 
   const perFiber = (what: string, ratios: ReadonlyArray<number>): Goal => ({
     what: `the same: ${what}, to all awaiting one Deferred, from 10 000 fibers`,
     figures: [[max(ratios), 1.1, 1.3]],
-    measured: ratios.map((ratio) => `${number(ratio, 2)} ×`).join("; "),
+    measured: ratios.map((ratio) => `${page.number(ratio, 2)} ×`).join("; "),
     unit: " ×"
   })
-  const most = number(max(stampedes.map(({ fibers }) => fibers)))
+  const most = page.number(max(stampedes.map(({ fibers }) => fibers)))
   return [
     {
       what: `cold start, 1 to ${most} fibers: token requests`,
@@ -114,34 +170,44 @@ const stampedeGoals = (stampedes: ReadonlyArray<Stampede>): ReadonlyArray<Goal> 
 }
 
 const stampedeTable = (stampedes: ReadonlyArray<Stampede>): string =>
-  table(stampedes, [
-    ["fibers", ({ fibers }) => number(fibers)],
+  page.table(stampedes, [
+    ["fibers", ({ fibers }) => page.number(fibers)],
     ["token requests", ({ requests }) => `${requests}`],
-    ["wall, provider", ({ wall }) => `${number(wall.provider, 2)} ms`],
-    ["wall, one Deferred", ({ wall }) => `${number(wall.deferred, 2)} ms`],
-    ["ratio", ({ wallRatio }) => times(wallRatio)]
+    ["wall, provider", ({ wall }) => `${page.number(wall.provider, 2)} ms`],
+    ["wall, one Deferred", ({ wall }) => `${page.number(wall.deferred, 2)} ms`],
+    ["ratio", ({ wallRatio }) => page.times(wallRatio)]
   ])
 
 /** The first outage ends when the renewal has just begun; the last begins with the last attempt of a renewal. */
 const measureOutages = () => {
   const faults = ["status 503", "reset", "status 503", "reset"] as const
   const phases = [-3.5, -3, -2.5, -2, -1.5, -1, -0.5]
-  return Promise.all(phases.flatMap((from) => faults.map((fault) => measureOutage(store, 8, from, fault))))
+  return Promise.all(
+    phases.flatMap((from) => faults.map((fault) => measureOutage(store, 8, from, fault)))
+  )
 }
 
 type Peers = ReadonlyArray<Awaited<ReturnType<typeof measurePeer>>>
 
 const waitedOf = ({ calls, longest, waited }: Peers[number]["load"]) =>
-  `${number(waited)} of ${number(calls)}${waited === 0 ? "" : `, up to ${number(longest)} ms`}`
+  `${page.number(waited)} of ${page.number(calls)}${
+    waited === 0 ? "" : `, up to ${page.number(longest)} ms`
+  }`
 
 /** How long the callers of the comparison call. */
 const seconds = 10
 
-const failureGoals = (peers: Peers, outages: Awaited<ReturnType<typeof measureOutages>>): ReadonlyArray<Goal> => {
+const failureGoals = (
+  peers: Peers,
+  outages: Awaited<ReturnType<typeof measureOutages>>
+): ReadonlyArray<Goal> => {
   const { cold, load } = find(peers, store.name)
   // A renewal starts no earlier than after three quarters of a token's lifetime.
   const renewals = 1 + Math.floor(seconds / (life * 0.75))
-  const [requests, recoveries] = [outages.map(({ requests }) => requests), outages.map(({ recovery }) => recovery)]
+  const [requests, recoveries] = [
+    outages.map(({ requests }) => requests),
+    outages.map(({ recovery }) => recovery)
+  ]
   const lost = sum(outages.map(({ lost }) => lost))
   return [
     {
@@ -151,13 +217,18 @@ const failureGoals = (peers: Peers, outages: Awaited<ReturnType<typeof measureOu
       isCount: true
     },
     {
-      what: `token of ${life} s, endpoint of ${delay} ms, ${callers} callers for ${seconds} s: calls that wait`,
+      what:
+        `token of ${life} s, endpoint of ${delay} ms, ${callers} callers for ${seconds} s: calls that wait`,
       figures: [[load.waited, 0, 0]],
       measured: waitedOf(load)
     },
     {
       what: "the same: expired tokens, failed calls, token requests",
-      figures: [[load.expired, 0, 0], [load.failed, 0, 0], [load.requests, renewals, renewals + 1]],
+      figures: [[load.expired, 0, 0], [load.failed, 0, 0], [
+        load.requests,
+        renewals,
+        renewals + 1
+      ]],
       measured: `${load.expired}; ${load.failed}; ${load.requests}`,
       isCount: true
     },
@@ -165,13 +236,17 @@ const failureGoals = (peers: Peers, outages: Awaited<ReturnType<typeof measureOu
       what: `endpoint failing for 3 s around the end of a token, ${outages.length} outages: ` +
         "token requests in that time, failed calls that had a valid token",
       figures: [[max(requests), 6, 8], [lost, 0, 0]],
-      measured: `median ${number(spread(requests).median)}, worst ${max(requests)}; ${lost}`,
+      measured: `median ${page.number(spread(requests).median)}, worst ${
+        max(requests)
+      }; ${lost}`,
       isCount: true
     },
     {
       what: "the same: first good token after it is back",
       figures: [[max(recoveries) / 1000, 1, 1.5]],
-      measured: `median ${number(spread(recoveries).median)} ms, worst ${number(max(recoveries))} ms`,
+      measured: `median ${page.number(spread(recoveries).median)} ms, worst ${
+        page.number(max(recoveries))
+      } ms`,
       unit: " s"
     }
   ]
@@ -179,30 +254,42 @@ const failureGoals = (peers: Peers, outages: Awaited<ReturnType<typeof measureOu
 
 const peerTable = (peers: Peers): string => {
   const own = find(peers, store.name).cached.median
-  return table(peers, [
+  return page.table(peers, [
     ["", ({ name }) => name],
     ["a cached call", ({ cached }) => page.nanoseconds(cached)],
-    ["to `Effect.runPromise(get)`", ({ cached }) => `${number(cached.median / own, 2)} ×`],
-    ["1 000 callers, cold: token requests", ({ cold }) => number(cold.requests)],
+    [
+      "to `Effect.runPromise(get)`",
+      ({ cached }) => `${page.number(cached.median / own, 2)} ×`
+    ],
+    ["1 000 callers, cold: token requests", ({ cold }) => page.number(cold.requests)],
     ["token of 2 s under load: calls that waited", ({ load }) => waitedOf(load)],
-    ["expired tokens", ({ load }) => number(load.expired)],
-    ["token requests", ({ load }) => number(load.requests)],
-    ["endpoint fails, token valid: calls lost", ({ outage }) => `${number(outage.lost)} of ${number(outage.calls)}`],
-    ["token requests", ({ outage }) => number(outage.requests)]
+    ["expired tokens", ({ load }) => page.number(load.expired)],
+    ["token requests", ({ load }) => page.number(load.requests)],
+    [
+      "endpoint fails, token valid: calls lost",
+      ({ outage }) => `${page.number(outage.lost)} of ${page.number(outage.calls)}`
+    ],
+    ["token requests", ({ outage }) => page.number(outage.requests)]
   ])
 }
 
 const all = async (): Promise<void> => {
   const step = <A>(what: string, run: () => Promise<A>): Promise<A> => {
-    tell(what)
+    page.tell(what)
     return run()
   }
   const names = ["hit", "calls", "attach", "tracedAttach"] as const
   const measured = await step("a cached token", () => measureCached(names, 5, 1200))
   const coldStart = await step("start of the command line", () => measureColdStart(21))
-  const stampedes = await step("cold start", () => inTurn([1, 1000, 10_000, 100_000], measureStampede))
+  const stampedes = await step(
+    "cold start",
+    () => inTurn([1, 1000, 10_000, 100_000], measureStampede)
+  )
   const outages = await step("outages around the end of a token", measureOutages)
-  const compared = await inTurn(peers, (peer) => step(peer.name, () => measurePeer(peer, seconds)))
+  const compared = await inTurn(
+    peers,
+    (peer) => step(peer.name, () => measurePeer(peer, seconds))
+  )
   const goals = [
     ...cachedGoals(measured),
     ...stampedeGoals(stampedes),
@@ -219,7 +306,7 @@ const all = async (): Promise<void> => {
     peers: peerTable(compared)
   }
   page.write(page.benchmarks, page.withTables(page.read(page.benchmarks), tables))
-  tell("in all")
+  page.tell("in all")
   page.report(missedOf(goals.filter(({ isCount }) => isCount)))
 }
 
@@ -228,6 +315,7 @@ const part = (goals: ReadonlyArray<Goal>): void => {
   if (process.argv.includes("--check")) page.report(missedOf(goals))
 }
 
-if (process.argv.includes("hit")) part(cachedGoals(await measureCached(["hit", "calls"], 3, 600)))
-else if (process.argv.includes("cli")) part([coldStartGoal(await measureColdStart(20))])
+if (process.argv.includes("hit")) {
+  part(cachedGoals(await measureCached(["hit", "calls"], 3, 600)))
+} else if (process.argv.includes("cli")) part([coldStartGoal(await measureColdStart(20))])
 else await all()

@@ -4,7 +4,10 @@ import { cpus, totalmem } from "node:os"
 import type { Spread, Timed } from "./harness.js"
 
 export const number = (value: number, digits = 0): string =>
-  value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replaceAll(",", " ")
+  value.toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits
+  }).replaceAll(",", " ")
 
 /** A heading, and what the column shows of a row. */
 export type Column<A> = readonly [heading: string, cell: (row: A) => string]
@@ -39,7 +42,9 @@ const began = performance.now()
 
 /** Reports progress, with the seconds since the start. */
 export const tell = (what: string): void => {
-  process.stderr.write(`${`${Math.round((performance.now() - began) / 1000)}`.padStart(4)} s  ${what}\n`)
+  process.stderr.write(
+    `${`${Math.round((performance.now() - began) / 1000)}`.padStart(4)} s  ${what}\n`
+  )
 }
 
 /** Ends this process with exit code 1 if there are problems. */
@@ -49,27 +54,42 @@ export const report = (problems: ReadonlyArray<string>): void => {
 }
 
 const packages = [
-  ...["@store-api/core", "effect", "@effect/platform", "@effect/platform-node", "@effect/opentelemetry"],
-  ...["@opentelemetry/sdk-trace-node", "@azure/core-rest-pipeline", "@badgateway/oauth2-client"],
-  ...["google-auth-library", "simple-oauth2"]
+  "@store-api/core",
+  "effect",
+  "@effect/platform",
+  "@effect/platform-node",
+  "@effect/opentelemetry",
+  "@opentelemetry/sdk-trace-node",
+  "@azure/core-rest-pipeline",
+  "@badgateway/oauth2-client",
+  "google-auth-library",
+  "simple-oauth2"
 ]
 
 /** The installed version of a dependency of this package. */
 const versionOf = (name: string): string => {
-  const manifest = readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url), "utf8")
+  const manifest = readFileSync(
+    new URL(`../node_modules/${name}/package.json`, import.meta.url),
+    "utf8"
+  )
   return (JSON.parse(manifest) as { readonly version: string }).version
 }
 
 export const today = () => new Date().toISOString().slice(0, 10)
 
-export const processor = () => `${cpus()[0]?.model.trim() ?? "unknown"}, ${cpus().length} cores`
+export const processor = () =>
+  `${cpus()[0]?.model.trim() ?? "unknown"}, ${cpus().length} cores`
 
 /** When, on what and with what versions a run measured. */
 export const machine = () =>
   [
     `- measured on ${today()}`,
-    `- machine: ${processor()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}`,
-    `- Node ${process.version}; ${packages.map((name) => `${name} ${versionOf(name)}`).join(", ")}`
+    `- machine: ${processor()}, ${
+      Math.round(totalmem() / 2 ** 30)
+    } GiB, ${process.platform} ${process.arch}`,
+    `- Node ${process.version}; ${
+      packages.map((name) => `${name} ${versionOf(name)}`).join(", ")
+    }`
   ].join("\n")
 
 const between = ({ high, low, median }: Spread, unit: string, digits = 0) =>

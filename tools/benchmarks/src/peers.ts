@@ -47,23 +47,40 @@ const clientOf = (get: Get, close: () => Promise<void>): Client => ({
 })
 
 /** The same request as ours, `TokenEndpoint`, behind another cache. */
-const overEndpoint = async ({ server }: Setting, cached: (acquire: Get) => Effect.Effect<Get>): Promise<Client> => {
-  const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+const overEndpoint = async (
+  { server }: Setting,
+  cached: (acquire: Get) => Effect.Effect<Get>
+): Promise<Client> => {
+  const credentials = ClientCredentials.make({
+    clientId,
+    clientSecret: Redacted.make(clientSecret)
+  })
   const endpoint = TokenEndpoint.layer({ authUrl: server.origin, credentials })
-  const runtime = ManagedRuntime.make(Layer.provide(endpoint, NodeHttp.layer({ proxy: "none" })))
+  const runtime = ManagedRuntime.make(
+    Layer.provide(endpoint, NodeHttp.layer({ proxy: "none" }))
+  )
   const source = await runtime.runPromise(TokenSource.TokenSource)
   const get = await runtime.runPromise(cached(source.acquire(TokenSource.missing)))
   return clientOf(get, () => runtime.dispose())
 }
 
 /** Sends the token request, for libraries that leave it to their user. */
-const grant = async ({ tokenUrl }: TokenServer): Promise<{ readonly token: string; readonly expiresAt: number }> => {
+const grant = async (
+  { tokenUrl }: TokenServer
+): Promise<{ readonly token: string; readonly expiresAt: number }> => {
   const response = await fetch(tokenUrl, {
     method: "POST",
-    body: new URLSearchParams({ grant_type: "client_credentials", client_id: clientId, client_secret: clientSecret })
+    body: new URLSearchParams({
+      grant_type: "client_credentials",
+      client_id: clientId,
+      client_secret: clientSecret
+    })
   })
   if (!response.ok) throw new Error(`The token endpoint responded with ${response.status}.`)
-  const granted = await response.json() as { readonly access_token: string; readonly expires_in: number }
+  const granted = await response.json() as {
+    readonly access_token: string
+    readonly expires_in: number
+  }
   return { token: granted.access_token, expiresAt: Date.now() + granted.expires_in * 1000 }
 }
 
@@ -71,7 +88,8 @@ const grant = async ({ tokenUrl }: TokenServer): Promise<{ readonly token: strin
 const url = "https://api.store.example/"
 
 const stub: azure.HttpClient = {
-  sendRequest: (request) => Promise.resolve({ request, status: 200, headers: azure.createHttpHeaders() })
+  sendRequest: (request) =>
+    Promise.resolve({ request, status: 200, headers: azure.createHttpHeaders() })
 }
 
 export const store: Peer = {
@@ -79,7 +97,12 @@ export const store: Peer = {
   make: async ({ server: { origin } }) => {
     const secret = { clientId, clientSecret: Redacted.make(clientSecret) }
     const runtime = ManagedRuntime.make(
-      NodeStoreAuth.layer({ authUrl: origin, apiUrl: origin, ...secret, http: { proxy: "none" } })
+      NodeStoreAuth.layer({
+        authUrl: origin,
+        apiUrl: origin,
+        ...secret,
+        http: { proxy: "none" }
+      })
     )
     const provider = await runtime.runPromise(AccessTokenProvider.AccessTokenProvider)
     return clientOf(provider.get, () => runtime.dispose())
@@ -99,14 +122,19 @@ export const peers: ReadonlyArray<Peer> = [
           lookup: (_: "token") => acquire,
           timeToLive: Exit.match({
             onFailure: () => 0,
-            onSuccess: (token) => Math.max(token.expiresAt.epochMillis - Date.now() - setting.ahead * 1000, 0)
+            onSuccess: (token) =>
+              Math.max(token.expiresAt.epochMillis - Date.now() - setting.ahead * 1000, 0)
           })
         }),
         (cache) => cache.get("token")
       ))),
   peer(
     "Effect.cachedWithTTL",
-    (setting) => overEndpoint(setting, Effect.cachedWithTTL(`${setting.server.life - setting.ahead} seconds`))
+    (setting) =>
+      overEndpoint(
+        setting,
+        Effect.cachedWithTTL(`${setting.server.life - setting.ahead} seconds`)
+      )
   ),
   peer("@azure/core-rest-pipeline", ({ server }) => {
     let closed = false
@@ -121,12 +149,20 @@ export const peers: ReadonlyArray<Peer> = [
       }
     }
     const pipeline = azure.createEmptyPipeline()
-    pipeline.addPolicy(azure.bearerTokenAuthenticationPolicy({ scopes: "invented-scope", credential: { getToken } }))
+    pipeline.addPolicy(
+      azure.bearerTokenAuthenticationPolicy({
+        scopes: "invented-scope",
+        credential: { getToken }
+      })
+    )
     const request = azure.createPipelineRequest({ url })
     return {
       get: () => pipeline.sendRequest(stub, request),
       token: async () => {
-        const { request } = await pipeline.sendRequest(stub, azure.createPipelineRequest({ url }))
+        const { request } = await pipeline.sendRequest(
+          stub,
+          azure.createPipelineRequest({ url })
+        )
         return (request.headers.get("authorization") ?? "").replace("Bearer ", "")
       },
       close: () => {
@@ -136,7 +172,10 @@ export const peers: ReadonlyArray<Peer> = [
   }),
   peer("@badgateway/oauth2-client", ({ server: { origin, tokenUrl } }) => {
     const client = new OAuth2Client({
-      ...{ server: origin, clientId, clientSecret, tokenEndpoint: tokenUrl },
+      server: origin,
+      clientId,
+      clientSecret,
+      tokenEndpoint: tokenUrl,
       authenticationMethod: "client_secret_post"
     })
     const wrapper = new OAuth2Fetch({ client, getNewToken: () => client.clientCredentials() })

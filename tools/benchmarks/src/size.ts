@@ -5,16 +5,26 @@ import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
 
 /** Measures, in bytes, a module with this code, whose imports are those of an application in a folder. */
-export const measureSize = async (code: string, folder = fileURLToPath(new URL("..", import.meta.url))) => {
+export const measureSize = async (
+  code: string,
+  folder = fileURLToPath(new URL("..", import.meta.url))
+) => {
   const { outputFiles } = await build({
     stdin: { contents: code, resolveDir: folder },
-    ...{ bundle: true, minify: true, format: "esm", platform: "neutral", target: "es2022" },
+    bundle: true,
+    minify: true,
+    format: "esm",
+    platform: "neutral",
+    target: "es2022",
     external: ["effect", "effect/*", "@effect/*"],
     write: false,
     logLevel: "error"
   })
   const bundled = outputFiles[0]?.contents ?? new Uint8Array()
-  return { minified: bundled.length, gzipped: bundled.length === 0 ? 0 : gzipSync(bundled, { level: 9 }).length }
+  return {
+    minified: bundled.length,
+    gzipped: bundled.length === 0 ? 0 : gzipSync(bundled, { level: 9 }).length
+  }
 }
 
 /** Of the core that is installed for a folder. */
@@ -44,19 +54,26 @@ const limits = [
 ] as const
 
 /** The bundles of the commands, with all that they need. */
-const commands = [["cli/dist/store-api.mjs", 390_000], ["emulator/dist/store-api-emulator.mjs", 180_000]] as const
+const commands = [["cli/dist/store-api.mjs", 390_000], [
+  "emulator/dist/store-api-emulator.mjs",
+  180_000
+]] as const
 
 /** `npm run size`: compares the sizes of typical imports and of the commands with their limits. */
 export const checkSizes = async (): Promise<void> => {
   const imports = await Promise.all(
-    limits.map(async ([what, limit, code]) => [what, limit, (await measureSize(code)).gzipped] as const)
+    limits.map(async ([what, limit, code]) =>
+      [what, limit, (await measureSize(code)).gzipped] as const
+    )
   )
   const bundles = commands.map(([path, limit]) => {
     const file = readFileSync(new URL(`../../../packages/${path}`, import.meta.url))
     return [path, limit, gzipSync(file, { level: 9 }).length] as const
   })
   for (const [what, limit, gzipped] of [...imports, ...bundles]) {
-    process.stdout.write(`${what}: ${gzipped} bytes of at most ${limit}${gzipped <= limit ? "" : ": TOO LARGE"}\n`)
+    process.stdout.write(
+      `${what}: ${gzipped} bytes of at most ${limit}${gzipped <= limit ? "" : ": TOO LARGE"}\n`
+    )
     if (!(gzipped <= limit)) process.exitCode = 1
   }
 }

@@ -1,5 +1,10 @@
 /** A cold start: many callers at once. Fibers that call `get` are compared with as many that await one Deferred. */
-import { type AccessToken, type AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import {
+  type AccessToken,
+  type AccessTokenError,
+  AccessTokenProvider,
+  TokenSource
+} from "@store-api/core"
 import { Deferred, Effect } from "effect"
 import { inOwnProcess, spread, token } from "./harness.js"
 
@@ -10,7 +15,10 @@ export type Stampede = Awaited<ReturnType<typeof measureStampede>>
 
 export const measureStampede = async (fibers: number) => {
   const times = fibers >= 100_000 ? 9 : fibers >= 10_000 ? 24 : 120
-  const { heaps, runs } = await inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [fibers, times])
+  const { heaps, runs } = await inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [
+    fibers,
+    times
+  ])
   const [own = [], plain = []] = variants.map((one) =>
     runs.filter(({ variant }) => variant === one).map(({ wall }) => wall)
   )
@@ -41,7 +49,10 @@ export const stampedes = (fibers: number, times: number) =>
       }
     }
     // The first measurement still contains garbage of what ran before.
-    const heaps = yield* Effect.forEach([...variants, ...variants], (variant) => stampede(variant, fibers, true))
+    const heaps = yield* Effect.forEach(
+      [...variants, ...variants],
+      (variant) => stampede(variant, fibers, true)
+    )
     return { runs, heaps: heaps.slice(2).map(({ heap }) => heap) }
   }))
 
@@ -56,7 +67,11 @@ const stampede = (variant: Variant, fibers: number, weigh: boolean) =>
     const one = Effect.suspend(() => {
       begun++
       return get
-    }).pipe(Effect.flatMap(() => ++ended === fibers ? Deferred.succeed(done, undefined) : Effect.void))
+    }).pipe(
+      Effect.flatMap(() =>
+        ++ended === fibers ? Deferred.succeed(done, undefined) : Effect.void
+      )
+    )
 
     const before = weigh ? yield* collected : 0
     const start = performance.now()
@@ -89,7 +104,10 @@ const waiting = {
     ),
   deferred: (acquire: Get) =>
     Effect.gen(function*() {
-      const landing = yield* Deferred.make<AccessToken.AccessToken, AccessTokenError.AccessTokenError>()
+      const landing = yield* Deferred.make<
+        AccessToken.AccessToken,
+        AccessTokenError.AccessTokenError
+      >()
       yield* Effect.forkScoped(Effect.intoDeferred(acquire, landing))
       return Deferred.await(landing)
     })

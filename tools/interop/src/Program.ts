@@ -16,10 +16,15 @@ export interface Program {
 export const environment = { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" } }
 
 /** Finds a program, which must end with success if it gets these parameters. */
-export const find = (command: string, parameters: ReadonlyArray<string>, debianPackage: string): Program => ({
+export const find = (
+  command: string,
+  parameters: ReadonlyArray<string>,
+  debianPackage: string
+): Program => ({
   command,
   isInstalled: spawnSync(command, parameters, environment).status === 0,
-  missing: `${debianPackage} is not installed: apt-get install --no-install-recommends ${debianPackage}`
+  missing:
+    `${debianPackage} is not installed: apt-get install --no-install-recommends ${debianPackage}`
 })
 
 /** Whether to skip the tests of a missing program, with a message. With `CI=true` they are never skipped, and fail. */
@@ -45,7 +50,11 @@ export const startServer = (
     if (!isInstalled) return yield* Effect.dieMessage(missing)
     let output = ""
     // The kernel kills the child if this process is killed before the scope ends.
-    const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...parameters], environment)
+    const child = spawn(
+      "setpriv",
+      ["--pdeathsig", "KILL", command, ...parameters],
+      environment
+    )
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => (output += text))
     }
@@ -69,8 +78,13 @@ export const startServer = (
 
 /** Whether a server responds at this URL, with any status. */
 export const responds = (url: string): Effect.Effect<boolean> =>
-  Effect.promise(() => fetch(url).then((response) => response.text()).then(() => true, () => false))
+  Effect.promise(() =>
+    fetch(url).then((response) => response.text()).then(() => true, () => false)
+  )
 
 /** Repeats `look` until its result is the wanted one, without a limit: the caller has a time limit. */
-const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>
+const eventually = <A, E>(
+  look: Effect.Effect<A, E>,
+  wanted: (seen: A) => boolean
+): Effect.Effect<A, E> =>
   Effect.repeat(Effect.zipLeft(look, Effect.sleep("10 millis")), { until: wanted })

@@ -37,7 +37,10 @@ export interface Running extends Omit<Issuer, "accepts"> {
 }
 
 /** Starts a server with tokens of a lifetime in seconds. It accepts these clients besides `credentials`. */
-type Start<A> = (life: number, others?: ReadonlyArray<Credentials>) => Effect.Effect<A, never, Scope.Scope>
+type Start<A> = (
+  life: number,
+  others?: ReadonlyArray<Credentials>
+) => Effect.Effect<A, never, Scope.Scope>
 
 /** A server that can be started several times. */
 export interface AuthorizationServer {
@@ -66,7 +69,11 @@ const resourceServer = credentialsOf("interop-resource", "an-invented-secret-of-
 
 const rsa = () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
-  return { pem: privateKey.export({ type: "pkcs8", format: "pem" }).toString(), privateKey, publicKey }
+  return {
+    pem: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    privateKey,
+    publicKey
+  }
 }
 
 const signing = rsa()
@@ -88,7 +95,10 @@ export const form = ({ clientId, clientSecret }: Credentials) => ({
 })
 
 /** Posts a form and returns the body; the status must be 200. */
-export const postForm = async (url: string, fields: Readonly<Record<string, string>>): Promise<string> => {
+export const postForm = async (
+  url: string,
+  fields: Readonly<Record<string, string>>
+): Promise<string> => {
   const response = await fetch(url, { method: "POST", body: new URLSearchParams(fields) })
   const body = await response.text()
   if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${body}`)
@@ -109,12 +119,16 @@ export const serve = (make: (url: string) => RequestListener) =>
   })
 
 /** The endpoints of RFC 7662 and RFC 7009. */
-const introspecting = (introspection: string, revocation: string): Pick<Issuer, "accepts" | "revoke"> => ({
+const introspecting = (
+  introspection: string,
+  revocation: string
+): Pick<Issuer, "accepts" | "revoke"> => ({
   accepts: async (token) => {
     const body = await postForm(introspection, { ...form(resourceServer), token })
     return (JSON.parse(body) as { readonly active: boolean }).active
   },
-  revoke: (token) => Effect.promise(() => postForm(revocation, { ...form(credentials), token }))
+  revoke: (token) =>
+    Effect.promise(() => postForm(revocation, { ...form(credentials), token }))
 })
 
 /** Adds the protected resource to a server. */
@@ -130,7 +144,11 @@ const server = (
       const { accepts, ...issuer } = yield* start(life, [credentials, ...others])
       const counts = { tokenRequests: 0, calls: 0, unauthorized: 0 }
       const challengeFor = async (token: string | undefined) =>
-        token === undefined ? "Bearer" : await accepts(token) ? undefined : `Bearer error="invalid_token"`
+        token === undefined
+          ? "Bearer"
+          : await accepts(token)
+          ? undefined
+          : `Bearer error="invalid_token"`
       const { url } = yield* serve(() => (request, response) => {
         counts.calls++
         request.resume()
@@ -145,125 +163,159 @@ const server = (
     })
 })
 
-export const oidcProvider = server("oidc-provider", undefined, (life, clients = []) =>
-  Effect.map(
-    serve((url) => {
-      const registered = { grant_types: ["client_credentials"], redirect_uris: [], response_types: [] }
-      const provider = new Provider(url, {
-        clients: [
-          // The server also accepts their secrets in a header.
-          ...[resourceServer, ...clients].map((client) => ({
-            ...registered,
-            ...form(client),
-            token_endpoint_auth_method: "client_secret_post" as const
-          })),
-          {
-            ...registered,
-            client_id: signingClient.clientId,
-            token_endpoint_auth_method: "private_key_jwt",
-            jwks: { keys: [{ ...signing.publicKey.export({ format: "jwk" }), kid: "key-1" }] }
-          }
-        ],
-        scopes: [scope],
-        ttl: { ClientCredentials: life },
-        features: {
-          clientCredentials: { enabled: true },
-          devInteractions: { enabled: false },
-          introspection: { enabled: true, allowedPolicy: (_, client) => client.clientId === resourceServer.clientId },
-          resourceIndicators: {
-            getResourceServerInfo: (_, audience) => ({ scope, audience, accessTokenFormat: "opaque" })
+export const oidcProvider = server(
+  "oidc-provider",
+  undefined,
+  (life, clients = []) =>
+    Effect.map(
+      serve((url) => {
+        const registered = {
+          grant_types: ["client_credentials"],
+          redirect_uris: [],
+          response_types: []
+        }
+        const provider = new Provider(url, {
+          clients: [
+            // The server also accepts their secrets in a header.
+            ...[resourceServer, ...clients].map((client) => ({
+              ...registered,
+              ...form(client),
+              token_endpoint_auth_method: "client_secret_post" as const
+            })),
+            {
+              ...registered,
+              client_id: signingClient.clientId,
+              token_endpoint_auth_method: "private_key_jwt",
+              jwks: {
+                keys: [{ ...signing.publicKey.export({ format: "jwk" }), kid: "key-1" }]
+              }
+            }
+          ],
+          scopes: [scope],
+          ttl: { ClientCredentials: life },
+          features: {
+            clientCredentials: { enabled: true },
+            devInteractions: { enabled: false },
+            introspection: {
+              enabled: true,
+              allowedPolicy: (_, client) => client.clientId === resourceServer.clientId
+            },
+            resourceIndicators: {
+              getResourceServerInfo: (_, audience) => ({
+                scope,
+                audience,
+                accessTokenFormat: "opaque"
+              })
+            },
+            revocation: { enabled: true, allowedPolicy: () => true }
           },
-          revocation: { enabled: true, allowedPolicy: () => true }
-        },
-        // Only id tokens are signed, and no test requests one. Without a key, it logs at each start that it made one.
-        jwks: { keys: [rsa().privateKey.export({ format: "jwk" })] }
+          // Only id tokens are signed, and no test requests one. Without a key, it logs at each start that it made one.
+          jwks: { keys: [rsa().privateKey.export({ format: "jwk" })] }
+        })
+        const handle = provider.callback()
+        return (request, response) => void handle(request, response)
+      }),
+      ({ url }) => ({
+        ...introspecting(`${url}/token/introspection`, `${url}/token/revocation`),
+        authUrl: url,
+        path: "/token"
       })
-      const handle = provider.callback()
-      return (request, response) => void handle(request, response)
-    }),
-    ({ url }) => ({
-      ...introspecting(`${url}/token/introspection`, `${url}/token/revocation`),
-      authUrl: url,
-      path: "/token"
-    })
-  ))
+    )
+)
 
 /**
  * A framework that issues and checks tokens. A model keeps them, and deletes those that are revoked. The application
  * chooses the path of the token endpoint: here it is the specification's.
  */
-export const nodeOAuth2Server = server("@node-oauth/oauth2-server", undefined, (life, clients = []) => {
-  const tokens = new Map<string, Framework.Token>()
-  const framework = new Framework({
-    accessTokenLifetime: life,
-    model: {
-      getClient: (id: string, secret: string) => {
-        const isRight = clients.some(({ clientId, clientSecret }) =>
-          id === clientId && secret === Redacted.value(clientSecret)
-        )
-        return Promise.resolve(isRight && { id, grants: ["client_credentials"] })
-      },
-      getUserFromClient: ({ id }) => Promise.resolve({ id }),
-      saveToken: (saved, client, user) => {
-        const token = { ...saved, client, user }
-        tokens.set(token.accessToken, token)
-        return Promise.resolve(token)
-      },
-      getAccessToken: (value: string) => Promise.resolve(tokens.get(value))
-    } satisfies Framework.ClientCredentialsModel
-  })
-  return Effect.map(
-    serve(() => async (request, response) => {
-      const asked = new Framework.Request({
-        headers: request.headers as Record<string, string>,
-        method: request.method ?? "",
-        query: {},
-        body: Object.fromEntries(new URLSearchParams(await text(request)))
-      })
-      const answer = new Framework.Response()
-      const [status, body] = await framework.token(asked, answer).then(
-        () => [answer.status ?? 500, answer.body as unknown] as const,
-        (error: unknown) =>
-          error instanceof Framework.OAuthError
-            ? [error.code, { error: error.name, error_description: error.message }] as const
-            : [500, {}] as const
-      )
-      response.writeHead(status, { ...answer.headers, "content-type": "application/json" })
-      response.end(JSON.stringify(body))
-    }),
-    ({ url }) => ({
-      authUrl: url,
-      path: tokenPath,
-      accepts: (token) => {
-        const headers = { authorization: `Bearer ${token}` }
-        const asked = new Framework.Request({ headers, method: "GET", query: {} })
-        return framework.authenticate(asked, new Framework.Response()).then(() => true, () => false)
-      },
-      revoke: (token) => Effect.sync(() => tokens.delete(token))
+export const nodeOAuth2Server = server(
+  "@node-oauth/oauth2-server",
+  undefined,
+  (life, clients = []) => {
+    const tokens = new Map<string, Framework.Token>()
+    const framework = new Framework({
+      accessTokenLifetime: life,
+      model: {
+        getClient: (id: string, secret: string) => {
+          const isRight = clients.some(({ clientId, clientSecret }) =>
+            id === clientId && secret === Redacted.value(clientSecret)
+          )
+          return Promise.resolve(isRight && { id, grants: ["client_credentials"] })
+        },
+        getUserFromClient: ({ id }) => Promise.resolve({ id }),
+        saveToken: (saved, client, user) => {
+          const token = { ...saved, client, user }
+          tokens.set(token.accessToken, token)
+          return Promise.resolve(token)
+        },
+        getAccessToken: (value: string) => Promise.resolve(tokens.get(value))
+      } satisfies Framework.ClientCredentialsModel
     })
-  )
-})
+    return Effect.map(
+      serve(() => async (request, response) => {
+        const asked = new Framework.Request({
+          headers: request.headers as Record<string, string>,
+          method: request.method ?? "",
+          query: {},
+          body: Object.fromEntries(new URLSearchParams(await text(request)))
+        })
+        const answer = new Framework.Response()
+        const [status, body] = await framework.token(asked, answer).then(
+          () => [answer.status ?? 500, answer.body as unknown] as const,
+          (error: unknown) =>
+            error instanceof Framework.OAuthError
+              ? [error.code, { error: error.name, error_description: error.message }] as const
+              : [500, {}] as const
+        )
+        response.writeHead(status, { ...answer.headers, "content-type": "application/json" })
+        response.end(JSON.stringify(body))
+      }),
+      ({ url }) => ({
+        authUrl: url,
+        path: tokenPath,
+        accepts: (token) => {
+          const headers = { authorization: `Bearer ${token}` }
+          const asked = new Framework.Request({ headers, method: "GET", query: {} })
+          return framework.authenticate(asked, new Framework.Response()).then(
+            () => true,
+            () => false
+          )
+        },
+        revoke: (token) => Effect.sync(() => tokens.delete(token))
+      })
+    )
+  }
+)
 
 /** JWTs, which the resource verifies with the server's only published key. */
-export const oauth2MockServer = server("oauth2-mock-server", undefined, (life) =>
-  Effect.gen(function*() {
-    const mock = new OAuth2Server()
-    // Its tokens are valid for an hour, which only its events can change.
-    mock.service.on("beforeTokenSigning", ({ payload }: MutableToken) => {
-      payload.exp = payload.iat + life
+export const oauth2MockServer = server(
+  "oauth2-mock-server",
+  undefined,
+  (life) =>
+    Effect.gen(function*() {
+      const mock = new OAuth2Server()
+      // Its tokens are valid for an hour, which only its events can change.
+      mock.service.on("beforeTokenSigning", ({ payload }: MutableToken) => {
+        payload.exp = payload.iat + life
+      })
+      mock.service.on("beforeResponse", (response: MutableResponse) => {
+        if (response.body !== "") response.body["expires_in"] = life
+      })
+      yield* Effect.promise(() => mock.issuer.keys.generate("RS256"))
+      const { url } = yield* serve((url) => {
+        mock.issuer.url = url
+        return mock.service.requestHandler
+      })
+      const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
+      const accepts = (token: string) =>
+        jwtVerify(token, keys, { issuer: url }).then(() => true, () => false)
+      return {
+        authUrl: url,
+        path: "/token",
+        accepts,
+        revoke: () => Effect.dieMessage("It revokes nothing.")
+      }
     })
-    mock.service.on("beforeResponse", (response: MutableResponse) => {
-      if (response.body !== "") response.body["expires_in"] = life
-    })
-    yield* Effect.promise(() => mock.issuer.keys.generate("RS256"))
-    const { url } = yield* serve((url) => {
-      mock.issuer.url = url
-      return mock.service.requestHandler
-    })
-    const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
-    const accepts = (token: string) => jwtVerify(token, keys, { issuer: url }).then(() => true, () => false)
-    return { authUrl: url, path: "/token", accepts, revoke: () => Effect.dieMessage("It revokes nothing.") }
-  }))
+)
 
 // Ignores the variables and packages of the user, so that Debian's Python finds only Debian's packages.
 const python = Program.find(
@@ -330,13 +382,25 @@ const glewlwydPlugin = (url: string, life: number) => ({
 })
 
 /** Sends the orders of the administrator, whose name and password come with the database of the package. */
-const setUpGlewlwyd = async (url: string, life: number, clients: ReadonlyArray<Credentials>) => {
+const setUpGlewlwyd = async (
+  url: string,
+  life: number,
+  clients: ReadonlyArray<Credentials>
+) => {
   let cookie = ""
   const post = async (path: string, body: unknown) => {
     const headers = { "content-type": "application/json", cookie }
-    const response = await fetch(`${url}/api/${path}/`, { method: "POST", headers, body: JSON.stringify(body) })
-    if (response.status !== 200) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
-    cookie ||= response.headers.getSetCookie().map((cookie) => cookie.split(";", 1)[0]).join("; ")
+    const response = await fetch(`${url}/api/${path}/`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body)
+    })
+    if (response.status !== 200) {
+      throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    }
+    cookie ||= response.headers.getSetCookie().map((cookie) => cookie.split(";", 1)[0]).join(
+      "; "
+    )
   }
   await post("auth", { username: "admin", password: "password" })
   await post("mod/plugin", glewlwydPlugin(url, life))
@@ -354,21 +418,31 @@ const setUpGlewlwyd = async (url: string, life: number, clients: ReadonlyArray<C
   }
 }
 
-export const glewlwyd = server("Glewlwyd", glewlwydProgram, (life, clients = []) =>
-  Effect.gen(function*() {
-    const folder = yield* Program.folder
-    const url = `http://127.0.0.1:${yield* freePort}`
-    const config = join(folder, "glewlwyd.conf")
-    writeFileSync(config, glewlwydConfiguration(folder, url))
-    const database = ".read /usr/share/dbconfig-common/data/glewlwyd/install/sqlite3"
-    const sqlite = ["-bail", "-cmd", "PRAGMA synchronous = OFF", join(folder, "database"), database]
-    execFileSync("/usr/bin/sqlite3", sqlite, Program.environment)
-    const isReady = Program.responds(`${url}/api/profile_list`)
-    yield* Program.startServer(glewlwydProgram, [`--config-file=${config}`], isReady)
-    yield* Effect.promise(() => setUpGlewlwyd(url, life, clients))
-    return {
-      ...introspecting(`${url}/api/oidc/introspect`, `${url}/api/oidc/revoke`),
-      authUrl: `${url}/api/oidc/token`,
-      path: ""
-    }
-  }))
+export const glewlwyd = server(
+  "Glewlwyd",
+  glewlwydProgram,
+  (life, clients = []) =>
+    Effect.gen(function*() {
+      const folder = yield* Program.folder
+      const url = `http://127.0.0.1:${yield* freePort}`
+      const config = join(folder, "glewlwyd.conf")
+      writeFileSync(config, glewlwydConfiguration(folder, url))
+      const database = ".read /usr/share/dbconfig-common/data/glewlwyd/install/sqlite3"
+      const sqlite = [
+        "-bail",
+        "-cmd",
+        "PRAGMA synchronous = OFF",
+        join(folder, "database"),
+        database
+      ]
+      execFileSync("/usr/bin/sqlite3", sqlite, Program.environment)
+      const isReady = Program.responds(`${url}/api/profile_list`)
+      yield* Program.startServer(glewlwydProgram, [`--config-file=${config}`], isReady)
+      yield* Effect.promise(() => setUpGlewlwyd(url, life, clients))
+      return {
+        ...introspecting(`${url}/api/oidc/introspect`, `${url}/api/oidc/revoke`),
+        authUrl: `${url}/api/oidc/token`,
+        path: ""
+      }
+    })
+)

@@ -3,7 +3,16 @@ import { assert, describe } from "@effect/vitest"
 import { type AccessToken, type AccessTokenError, TokenRequest } from "@store-api/core"
 import { shared } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { DateTime, Duration, Effect, Either, FastCheck as fc, Option, Record, Redacted } from "effect"
+import {
+  DateTime,
+  Duration,
+  Effect,
+  Either,
+  FastCheck as fc,
+  Option,
+  Record,
+  Redacted
+} from "effect"
 import { isLeftOut } from "../src/Program.js"
 import * as servers from "../src/servers.js"
 import {
@@ -27,7 +36,12 @@ const secondsOf = ({ acquiredAt, expiresAt }: AccessToken.AccessToken) =>
 
 type Refusal = Partial<AccessTokenError.TokenRefusedError>
 const refused = { _tag: "TokenRefusedError" } as const
-const invalidClient: Refusal = { ...refused, reason: "InvalidClient", httpStatus: 401, code: "invalid_client" }
+const invalidClient: Refusal = {
+  ...refused,
+  reason: "InvalidClient",
+  httpStatus: 401,
+  code: "invalid_client"
+}
 const badRequest: Refusal = { ...invalidClient, httpStatus: 400 }
 const withoutCode: Refusal = { ...refused, reason: "Other", httpStatus: 403 }
 
@@ -54,16 +68,23 @@ const way = (name: string, request: (fields: Fields) => TokenRequest.TokenReques
   refusal = invalidClient
 ): Way => ({
   name: [name, ...Object.keys(fields)].join(", "),
-  ...{ refusal, fields, request: () => request(fields) },
-  ...{ client: servers.credentials, wrongSecret: Redacted.make("another-invented-secret") }
+  refusal,
+  fields,
+  request: () => request(fields),
+  client: servers.credentials,
+  wrongSecret: Redacted.make("another-invented-secret")
 })
 
 const post = way("post", TokenRequest.clientSecretPost)
 const basic = way("Basic", TokenRequest.clientSecretBasic)
 const specification = way("specification", () => TokenRequest.specification)
 const signed: Way = {
-  ...{ name: "private_key_jwt", refusal: invalidClient, fields: { scope: servers.scope }, request: signedRequest },
-  ...{ client: servers.signingClient, wrongSecret: servers.otherKey }
+  name: "private_key_jwt",
+  refusal: invalidClient,
+  fields: { scope: servers.scope },
+  request: signedRequest,
+  client: servers.signingClient,
+  wrongSecret: servers.otherKey
 }
 
 interface Expected {
@@ -77,21 +98,25 @@ const { resource, scope } = servers
 
 const all: ReadonlyArray<Expected> = [
   {
-    ...{ server: servers.oidcProvider, reads: { beyondAscii: false, decodedBasic: true } },
+    server: servers.oidcProvider,
+    reads: { beyondAscii: false, decodedBasic: true },
     ways: [post(), basic(), post({ resource, scope }), signed]
   },
   {
-    ...{ server: servers.nodeOAuth2Server, reads: { beyondAscii: false, decodedBasic: false } },
+    server: servers.nodeOAuth2Server,
+    reads: { beyondAscii: false, decodedBasic: false },
     // It responds with 401 only to credentials in a header, as RFC 6749 §5.2 allows.
     ways: [specification({}, badRequest), post({}, badRequest), basic()]
   },
   { server: servers.oauth2MockServer, ways: [post(), basic()] },
   {
-    ...{ server: servers.djangoOAuthToolkit, reads: { beyondAscii: true, decodedBasic: true } },
+    server: servers.djangoOAuthToolkit,
+    reads: { beyondAscii: true, decodedBasic: true },
     ways: [post({ scope }), basic({ scope })]
   },
   {
-    ...{ server: servers.glewlwyd, reads: { beyondAscii: true, decodedBasic: false } },
+    server: servers.glewlwyd,
+    reads: { beyondAscii: true, decodedBasic: false },
     ways: [post({ scope }, withoutCode), basic({ scope }, withoutCode)]
   }
 ]
@@ -107,7 +132,9 @@ const encodedClients = [
   servers.credentialsOf("id: with+every%20char", printable),
   servers.credentialsOf("id-of-basic", printable.replace(/[%+]/g, "")),
   servers.credentialsOf("id-of-umlauts", "Schlüssel für €, 鍵 und 🔑"),
-  ...fc.sample(fc.tuple(text, text), 20).map(([id, secret], index) => servers.credentialsOf(`${index}${id}`, secret))
+  ...fc.sample(fc.tuple(text, text), 20).map(([id, secret], index) =>
+    servers.credentialsOf(`${index}${id}`, secret)
+  )
 ]
 
 /** How much the counts grow during an effect. */
@@ -172,7 +199,10 @@ const load = (stores: ReadonlyArray<Client>) =>
         // The pause keeps the server busy, which shares its process with other tests, without overloading it.
         yield* Effect.sleep("400 millis")
       }).pipe(
-        Effect.repeat({ until: () => statuses.length >= leastCalls && performance.now() - start >= 4000 * short })
+        Effect.repeat({
+          until: () =>
+            statuses.length >= leastCalls && performance.now() - start >= 4000 * short
+        })
       )
     // One after the other, so that their connections do not open all at once.
     const joining = Array.from({ length: callers / stores.length }, () => stores).flat()
@@ -187,8 +217,11 @@ for (const { reads, server: { name, program, start }, ways } of all) {
       reads?.beyondAscii === true || /^[\x20-\x7e]+$/.test(Redacted.value(clientSecret))
     const others = encodedClients.filter(isReadable)
     const started = shared(start(life, others))
-    const open = (running: Running, { client: own, request }: Way, change: Partial<servers.Credentials> = {}) =>
-      clientOf(running, { client: { ...own, ...change }, request: request(running) })
+    const open = (
+      running: Running,
+      { client: own, request }: Way,
+      change: Partial<servers.Credentials> = {}
+    ) => clientOf(running, { client: { ...own, ...change }, request: request(running) })
 
     for (const way of ways) {
       const { client: own, fields, name, refusal, wrongSecret } = way
@@ -197,18 +230,36 @@ for (const { reads, server: { name, program, start }, ways } of all) {
         const running = yield* started
         const store = yield* open(running, way)
         const calling = yield* counted(running, Effect.replicateEffect(call(store), 3))
-        assert.deepStrictEqual(calling, { result: [200, 200, 200], calls: 3, tokenRequests: 1, unauthorized: 0 })
+        assert.deepStrictEqual(calling, {
+          result: [200, 200, 200],
+          calls: 3,
+          tokenRequests: 1,
+          unauthorized: 0
+        })
         assert.strictEqual((yield* callApi(running)).status, 401)
         yield* assertRejected(running, "an-invented-token")
 
         const [held, sent] = [yield* store.provider.get, yield* requestToken(running, fields)]
-        assert.deepStrictEqual([held.tokenType, sent.token_type.toLowerCase()], ["Bearer", "bearer"])
-        assert.deepStrictEqual([held.scope, sent.scope], [fields["scope"] ?? "", fields["scope"]])
+        assert.deepStrictEqual([held.tokenType, sent.token_type.toLowerCase()], [
+          "Bearer",
+          "bearer"
+        ])
+        assert.deepStrictEqual([held.scope, sent.scope], [
+          fields["scope"] ?? "",
+          fields["scope"]
+        ])
         // Some servers send the remaining lifetime of a token that was issued a moment before.
         assert.closeTo(secondsOf(held), life, 1)
         assert.closeTo(sent.expires_in, life, 1)
         // The specification's own fields, which no other server sends.
-        for (const field of [held.applicationName, held.developerEmail, held.issuedAt, held.clientId]) {
+        for (
+          const field of [
+            held.applicationName,
+            held.developerEmail,
+            held.issuedAt,
+            held.clientId
+          ]
+        ) {
           assert.isTrue(Option.isNone<unknown>(field))
         }
       })
@@ -223,7 +274,10 @@ for (const { reads, server: { name, program, start }, ways } of all) {
         function*({ change }) {
           const running = yield* started
           const caller = yield* open(running, way, change)
-          const { calls, result: error, tokenRequests } = yield* counted(running, Effect.flip(call(caller)))
+          const { calls, result: error, tokenRequests } = yield* counted(
+            running,
+            Effect.flip(call(caller))
+          )
           assertRefused(error, refusal)
           assert.deepStrictEqual({ calls, tokenRequests }, { calls: 0, tokenRequests: 1 })
           assertHidden(error, [wrongSecret, own.clientSecret])
@@ -244,14 +298,20 @@ for (const { reads, server: { name, program, start }, ways } of all) {
           const running = yield* started
           for (const other of others) {
             const [id, secret] = [other.clientId, Redacted.value(other.clientSecret)]
-            const isChanged = isBasic && !reads.decodedBasic && (/[%+:]/.test(id) || /[%+]|[^\x20-\x7e]/.test(secret))
-            const outcome = yield* Effect.either((yield* open(running, way, other)).provider.get)
+            const isChanged = isBasic && !reads.decodedBasic &&
+              (/[%+:]/.test(id) || /[%+]|[^\x20-\x7e]/.test(secret))
+            const outcome = yield* Effect.either(
+              (yield* open(running, way, other)).provider.get
+            )
             assert.strictEqual(Either.isLeft(outcome), isChanged, JSON.stringify([id, secret]))
             if (Either.isLeft(outcome)) {
               const changedByFormDecoding = refusal.reason === "InvalidClient"
               assertRefused(outcome.left, { ...refusal, changedByFormDecoding })
             }
-            const wrong = yield* open(running, way, { ...other, clientSecret: Redacted.make(`${secret}~`) })
+            const wrong = yield* open(running, way, {
+              ...other,
+              clientSecret: Redacted.make(`${secret}~`)
+            })
             assertRefused(yield* Effect.flip(wrong.provider.get), refusal)
           }
         }
@@ -264,16 +324,30 @@ for (const { reads, server: { name, program, start }, ways } of all) {
         const running = yield* start(short)
         const first = yield* requestToken(running, ways[0]?.fields)
         const stores = yield* Effect.forEach(ways, (way) => open(running, way))
-        const { calls, result, tokenRequests, unauthorized } = yield* counted(running, load(stores))
+        const { calls, result, tokenRequests, unauthorized } = yield* counted(
+          running,
+          load(stores)
+        )
         const { lives, seconds, statuses } = result
         // Only a call that takes twice the lifetime of a token can see two tokens expire.
         assert.deepStrictEqual(statuses.filter((status) => status !== 200), [])
-        assert.strictEqual(calls, statuses.length + unauthorized, "a call is repeated after a 401, once")
+        assert.strictEqual(
+          calls,
+          statuses.length + unauthorized,
+          "a call is repeated after a 401, once"
+        )
         assert.isTrue(lives.every((life) => life >= short - 1 && life <= short))
         const average = lives.reduce((sum, life) => sum + life, 0) / lives.length
         // By default, at most a quarter of the lifetime is left when a token is renewed.
-        assert.isAtMost(tokenRequests, stores.length * (Math.ceil(seconds / (average * 0.75)) + 1))
-        assert.isAtLeast(tokenRequests, stores.length * Math.floor(seconds / short), "each token ended")
+        assert.isAtMost(
+          tokenRequests,
+          stores.length * (Math.ceil(seconds / (average * 0.75)) + 1)
+        )
+        assert.isAtLeast(
+          tokenRequests,
+          stores.length * Math.floor(seconds / short),
+          "each token ended"
+        )
         yield* assertRejected(running, first.access_token)
       },
       180_000

@@ -2,12 +2,24 @@
 import { randomUUID } from "node:crypto"
 import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert } from "@effect/vitest"
-import { AccessTokenProvider, AuthorizedHttpClient, type ClientCredentials, TokenRequest } from "@store-api/core"
+import {
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  type ClientCredentials,
+  TokenRequest
+} from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { shows } from "@store-api/testing/renderings"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { importPKCS8, SignJWT } from "jose"
-import { type Credentials, credentials, form, postForm, type Running, scope } from "../src/servers.js"
+import {
+  type Credentials,
+  credentials,
+  form,
+  postForm,
+  type Running,
+  scope
+} from "../src/servers.js"
 
 /** Where a server is. */
 type Target = Omit<Running, "revoke">
@@ -28,7 +40,10 @@ export const clientOf = (
   { client = credentials, request }: Options = {}
 ): Effect.Effect<Client, never, Scope.Scope> =>
   Layer.build(NodeStoreAuth.layer({
-    ...{ authUrl, apiUrl, ...client, endpoint: { path, request } },
+    authUrl,
+    apiUrl,
+    ...client,
+    endpoint: { path, request },
     transformClient: HttpClient.tapRequest(({ url }) =>
       Effect.sync(() => {
         if (url === `${authUrl}${path}`) counts.tokenRequests++
@@ -42,10 +57,15 @@ export const clientOf = (
     Effect.orDie
   )
 
-const sign = ({ clientId, clientSecret }: ClientCredentials.ClientCredentials, issuer: string) =>
+const sign = (
+  { clientId, clientSecret }: ClientCredentials.ClientCredentials,
+  issuer: string
+) =>
   Effect.promise(async () =>
     await new SignJWT({ iss: clientId, sub: clientId, aud: issuer, jti: randomUUID() })
-      .setProtectedHeader({ alg: "RS256", kid: "key-1" }).setIssuedAt().setExpirationTime("1 minute")
+      .setProtectedHeader({ alg: "RS256", kid: "key-1" }).setIssuedAt().setExpirationTime(
+        "1 minute"
+      )
       .sign(await importPKCS8(Redacted.value(clientSecret), "RS256"))
   )
 
@@ -54,21 +74,30 @@ export const signedRequest = ({ authUrl }: Target): TokenRequest.TokenRequest =>
   TokenRequest.make({
     identity: scope,
     request: (credentials) =>
-      Effect.map(sign(credentials, authUrl), (assertion) =>
-        HttpClientRequest.post(authUrl).pipe(HttpClientRequest.bodyUrlParams({
-          grant_type: "client_credentials",
-          client_id: credentials.clientId,
-          client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-          client_assertion: assertion,
-          scope: scope
-        })))
+      Effect.map(
+        sign(credentials, authUrl),
+        (assertion) =>
+          HttpClientRequest.post(authUrl).pipe(HttpClientRequest.bodyUrlParams({
+            grant_type: "client_credentials",
+            client_id: credentials.clientId,
+            client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+            client_assertion: assertion,
+            scope: scope
+          }))
+      )
   })
 
 /** Calls the API and reads the response to its end. */
 export const call = (
   { api }: Client
-): Effect.Effect<number, Effect.Effect.Error<ReturnType<AuthorizedHttpClient.Service["get"]>>> =>
-  Effect.flatMap(api.get("/v1/orders"), (response) => Effect.as(response.text, response.status))
+): Effect.Effect<
+  number,
+  Effect.Effect.Error<ReturnType<AuthorizedHttpClient.Service["get"]>>
+> =>
+  Effect.flatMap(
+    api.get("/v1/orders"),
+    (response) => Effect.as(response.text, response.status)
+  )
 
 export interface TokenResponse {
   readonly access_token: string
@@ -93,7 +122,10 @@ export const callApi = ({ apiUrl }: Pick<Running, "apiUrl">, token?: string) =>
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const response = await fetch(`${apiUrl}/v1/orders`, { headers })
     await response.text()
-    return { status: response.status, challenge: response.headers.get("www-authenticate") ?? "" }
+    return {
+      status: response.status,
+      challenge: response.headers.get("www-authenticate") ?? ""
+    }
   })
 
 /** The resource rejects the token, as RFC 6750 describes. */
@@ -108,7 +140,9 @@ export const assertRejected = (running: Running, token: string) =>
 export const assertHidden = (error: unknown, secrets: ReadonlyArray<Redacted.Redacted>) => {
   assert.isNotEmpty(secrets)
   for (const secret of secrets.map(Redacted.value)) {
-    assert.isTrue(shows(new Error("control", { cause: { body: `client_secret=${secret}` } }), secret))
+    assert.isTrue(
+      shows(new Error("control", { cause: { body: `client_secret=${secret}` } }), secret)
+    )
     assert.isFalse(shows(error, secret))
   }
 }

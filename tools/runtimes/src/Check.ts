@@ -13,20 +13,29 @@ export interface Check {
 
 export const check = (
   name: string,
-  body: () => Generator<YieldWrap<Effect.Effect<unknown, unknown, Laboratory | Scope.Scope>>, void, never>
+  body: () => Generator<
+    YieldWrap<Effect.Effect<unknown, unknown, Laboratory | Scope.Scope>>,
+    void,
+    never
+  >
 ): Check => ({ name, run: Effect.gen(body) })
 
-const shown = (value: unknown) => value instanceof Error ? String(value) : JSON.stringify(value)
+const shown = (value: unknown) =>
+  value instanceof Error ? String(value) : JSON.stringify(value)
 
 export const equal = (what: string, actual: unknown, expected: unknown): void => {
-  if (shown(actual) !== shown(expected)) throw new Error(`${what}: ${shown(actual)}, not ${shown(expected)}`)
+  if (shown(actual) !== shown(expected)) {
+    throw new Error(`${what}: ${shown(actual)}, not ${shown(expected)}`)
+  }
 }
 
 export const holds = (what: string, condition: boolean): void => equal(what, condition, true)
 
 /** The error of an effect, whose success is a defect. */
 export const errorOf = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<E, never, R> =>
-  Effect.flip(effect).pipe(Effect.catchAll(() => Effect.dieMessage("it succeeded where it had to fail")))
+  Effect.flip(effect).pipe(
+    Effect.catchAll(() => Effect.dieMessage("it succeeded where it had to fail"))
+  )
 
 /** An error as `Tag` or `Tag, reason`. */
 export const named = (error: { readonly _tag: string }) =>
@@ -40,8 +49,14 @@ const ask = <A>(order: Order): Effect.Effect<A, never, Laboratory> =>
   Effect.flatMap(Laboratory, (url) =>
     Effect.promise(async () => {
       const signal = AbortSignal.timeout(10_000)
-      const response = await fetch(url, { method: "POST", body: JSON.stringify(order), signal })
-      if (!response.ok) throw new Error(`The laboratory cannot ${order.name}: status ${response.status}`)
+      const response = await fetch(url, {
+        method: "POST",
+        body: JSON.stringify(order),
+        signal
+      })
+      if (!response.ok) {
+        throw new Error(`The laboratory cannot ${order.name}: status ${response.status}`)
+      }
       return await response.json() as A
     }))
 
@@ -57,19 +72,24 @@ export const startEmulator = (setup: Setup = {}) =>
     return {
       ...started,
       view,
-      tokenRequests: Effect.map(view, ({ requests }) => requests.filter(({ kind }) => kind === "token").length),
+      tokenRequests: Effect.map(view, ({ requests }) =>
+        requests.filter(({ kind }) => kind === "token").length),
       revoke: ask({ name: "revoke", id }),
       /** Applies the steps of a scenario, each as often as the scenario says or `times` times. */
-      fail: (scenario: Scenario.Name, times?: number) => ask({ name: "fail", id, scenario, times })
+      fail: (scenario: Scenario.Name, times?: number) =>
+        ask({ name: "fail", id, scenario, times })
     }
   })
 
 /** The layer over the runtime's own `fetch`, as in an application. */
 export const storeAuth = (options: StoreAuth.Options) =>
-  Effect.map(Layer.build(Layer.provide(StoreAuth.layer(options), FetchHttpClient.layer)), (context) => ({
-    provider: Context.get(context, AccessTokenProvider.AccessTokenProvider),
-    client: Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
-  }))
+  Effect.map(
+    Layer.build(Layer.provide(StoreAuth.layer(options), FetchHttpClient.layer)),
+    (context) => ({
+      provider: Context.get(context, AccessTokenProvider.AccessTokenProvider),
+      client: Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
+    })
+  )
 
 type Options = Pick<StoreAuth.Options, "authUrl" | "apiUrl" | "endpoint" | "client">
 
@@ -78,7 +98,13 @@ export const store = ({ tls, tokenLife, ...given }: Setup & Partial<Options> = {
   Effect.gen(function*() {
     const emulator = yield* startEmulator({ tls, tokenLife })
     const { clientId, clientSecret, url } = emulator
-    const options = { authUrl: url, apiUrl: url, clientId, clientSecret: Redacted.make(clientSecret), ...given }
+    const options = {
+      authUrl: url,
+      apiUrl: url,
+      clientId,
+      clientSecret: Redacted.make(clientSecret),
+      ...given
+    }
     return { emulator, options, ...yield* storeAuth(options) }
   })
 
@@ -105,7 +131,9 @@ export const run = ({ name, run }: Check, laboratory: string): Effect.Effect<Out
 export const runAll = (checks: ReadonlyArray<Check>, laboratory: string): Promise<void> => {
   const print = (value: unknown) => Console.log(JSON.stringify(value))
   // Each check has its own emulator, and most of its time is waiting.
-  return Effect.forEach(checks, (check) => Effect.tap(run(check, laboratory), print), { concurrency: 6 }).pipe(
+  return Effect.forEach(checks, (check) => Effect.tap(run(check, laboratory), print), {
+    concurrency: 6
+  }).pipe(
     Effect.zipRight(print({ declared: checks.length })),
     Effect.runPromise
   )

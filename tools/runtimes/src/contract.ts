@@ -12,7 +12,10 @@ const nothingListens = "http://127.0.0.1:2"
 
 /** Reads a response, as an application does. */
 const statusOf = (client: AuthorizedHttpClient.Service) =>
-  Effect.flatMap(client.get("/orders"), (response) => Effect.as(response.text, response.status))
+  Effect.flatMap(
+    client.get("/orders"),
+    (response) => Effect.as(response.text, response.status)
+  )
 
 /** A token is acquired, cached, renewed and revoked. */
 const life = [
@@ -40,7 +43,10 @@ const life = [
     const rejected = requests.filter(({ status }) => status === 401).length
     // Callers wait when less than 5 % of the lifetime is left. A slower call can meet the end of its token.
     const slowest = Math.max(...calls.map(([duration]) => Duration.toMillis(duration)))
-    holds(`${rejected} × 401 on the wire, the slowest call took ${slowest} ms`, rejected === 0 || slowest > 100)
+    holds(
+      `${rejected} × 401 on the wire, the slowest call took ${slowest} ms`,
+      rejected === 0 || slowest > 100
+    )
     const asked = yield* emulator.tokenRequests
     // Renewed when at most a quarter of the lifetime is left.
     const atMost = Math.ceil((performance.now() - began) / 3000) + 1
@@ -54,21 +60,31 @@ const life = [
     equal("the response", yield* statusOf(client), 200)
     const { requests } = yield* emulator.view
     const onTheWire = requests.map(({ kind, status }) => `${kind} ${String(status)}`)
-    equal("on the wire", onTheWire, ["token 200", "api 200", "api 401", "token 200", "api 200"])
+    equal("on the wire", onTheWire, [
+      "token 200",
+      "api 200",
+      "api 401",
+      "token 200",
+      "api 200"
+    ])
   })
 ]
 
 const redirects = [301, 302, 303, 307, 308] as const
 
 /** Scenarios with their error, or none if the next attempt gets a token, and the number of token requests. */
-const outcomes: ReadonlyArray<readonly [scenario: Scenario.Name, error: string | undefined, tokenRequests: number]> = [
+const outcomes: ReadonlyArray<
+  readonly [scenario: Scenario.Name, error: string | undefined, tokenRequests: number]
+> = [
   ["token/401-rfc", "TokenRefusedError, InvalidClient", 1],
   ["token/echo", "TokenRefusedError, InvalidRequest", 1],
   ["token/access-token-with-line-break", "TokenResponseError", 1],
   ["token/body-truncated", "TokenResponseError", 1],
   ["token/body-garbage", "TokenResponseError", 1],
   ["token/flood-endless", "TokenRequestError, TooLarge", 1],
-  ...redirects.map((status) => [`token/redirect-${status}`, "TokenRequestError, Redirect", 1] as const),
+  ...redirects.map((status) =>
+    [`token/redirect-${status}`, "TokenRequestError, Redirect", 1] as const
+  ),
   // Compressed although the request did not ask for it.
   ["token/unasked-gzip", undefined, 1],
   ["token/reset-before-headers", undefined, 2],
@@ -100,13 +116,18 @@ const faults = [
 
   ...silent.map((scenario) =>
     check(`${scenario}: TokenRequestError, Timeout, at the deadline`, function*() {
-      const { emulator, provider } = yield* store({ endpoint: { attemptTimeout: "30 seconds", deadline: "3 seconds" } })
+      const { emulator, provider } = yield* store({
+        endpoint: { attemptTimeout: "30 seconds", deadline: "3 seconds" }
+      })
       yield* emulator.fail(scenario)
       const [elapsed, error] = yield* Effect.timed(errorOf(provider.get))
       equal("the error", named(error), "TokenRequestError, Timeout")
       holds("when to ask again", error.retryAt !== undefined)
       const millis = Duration.toMillis(elapsed)
-      holds(`${millis} ms, at the deadline, not at the end of the attempt`, millis > 2900 && millis < 30_000)
+      holds(
+        `${millis} ms, at the deadline, not at the end of the attempt`,
+        millis > 2900 && millis < 30_000
+      )
       // A pause of the machine before the request may last until the deadline.
       holds("no second token request", (yield* emulator.tokenRequests) <= 1)
     })
@@ -128,16 +149,25 @@ type Inspect = (value: unknown, options?: object) => string
 interface Inspecting {
   readonly Bun?: { readonly inspect: Inspect }
   readonly Deno?: { readonly inspect: Inspect }
-  readonly process?: { readonly getBuiltinModule?: (name: string) => { readonly inspect: Inspect } }
+  readonly process?: {
+    readonly getBuiltinModule?: (name: string) => { readonly inspect: Inspect }
+  }
 }
 
 /** The ways to render a value that depend on the runtime. */
 const renderings = (): ReadonlyArray<readonly [name: string, (value: unknown) => string]> => {
   const { Bun, Deno, process } = globalThis as unknown as Inspecting
-  const inspect = Bun?.inspect ?? Deno?.inspect ?? process?.getBuiltinModule?.("node:util").inspect ?? String
+  const inspect = Bun?.inspect ?? Deno?.inspect ??
+    process?.getBuiltinModule?.("node:util").inspect ?? String
   return [
     ["JSON", (value) => JSON.stringify(value)],
-    ["stack", (value) => value instanceof Error ? `${value.message} ${value.stack ?? ""} ${String(value.cause)}` : ""],
+    [
+      "stack",
+      (value) =>
+        value instanceof Error
+          ? `${value.message} ${value.stack ?? ""} ${String(value.cause)}`
+          : ""
+    ],
     ["Cause.pretty", (value) => Cause.pretty(Cause.fail(value), { renderErrorCause: true })],
     ["inspect", (value) => inspect(value, { depth: 20, showHidden: true })]
   ]
@@ -148,7 +178,9 @@ const formsOf = (secret: string) => [secret, encodeURIComponent(secret), btoa(se
 /** The renderings of a value that show one of these. */
 const leaks = (value: unknown, secrets: ReadonlyArray<string>) =>
   renderings()
-    .filter(([, render]) => secrets.flatMap(formsOf).some((form) => render(value).includes(form)))
+    .filter(([, render]) =>
+      secrets.flatMap(formsOf).some((form) => render(value).includes(form))
+    )
     .map(([name]) => name)
 
 const careless = (text: string) => Object.assign(new Error(`It was ${text}.`), { body: text })
@@ -159,24 +191,34 @@ const secrets: ReadonlyArray<Check> = [
     name: "each rendering of an error that holds a secret would be found",
     run: Effect.sync(() => {
       for (const form of formsOf("an+invented/secret%")) {
-        equal("found", leaks(careless(form), ["an+invented/secret%"]), renderings().map(([name]) => name))
+        equal(
+          "found",
+          leaks(careless(form), ["an+invented/secret%"]),
+          renderings().map(([name]) => name)
+        )
       }
     })
   },
 
-  check("nothing listens, at the endpoint or at the API: no rendering shows the secret or the token", function*() {
-    const { emulator, options } = yield* store()
-    const noEndpoint = { ...options, authUrl: nothingListens }
-    const noToken = yield* errorOf((yield* storeAuth(noEndpoint)).provider.get)
-    const noApi = { ...options, apiUrl: nothingListens }
-    const noAnswer = yield* errorOf((yield* storeAuth(noApi)).client.get("/orders"))
-    equal("the errors", [noToken, noAnswer].map(named), ["TokenRequestError, Transport", "RequestError, Transport"])
-    const { tokens } = yield* emulator.view
-    equal("tokens", tokens.length, 1)
-    for (const error of [noToken, noAnswer]) {
-      equal("shown by", leaks(error, [emulator.clientSecret, ...tokens]), [])
+  check(
+    "nothing listens, at the endpoint or at the API: no rendering shows the secret or the token",
+    function*() {
+      const { emulator, options } = yield* store()
+      const noEndpoint = { ...options, authUrl: nothingListens }
+      const noToken = yield* errorOf((yield* storeAuth(noEndpoint)).provider.get)
+      const noApi = { ...options, apiUrl: nothingListens }
+      const noAnswer = yield* errorOf((yield* storeAuth(noApi)).client.get("/orders"))
+      equal("the errors", [noToken, noAnswer].map(named), [
+        "TokenRequestError, Transport",
+        "RequestError, Transport"
+      ])
+      const { tokens } = yield* emulator.view
+      equal("tokens", tokens.length, 1)
+      for (const error of [noToken, noAnswer]) {
+        equal("shown by", leaks(error, [emulator.clientSecret, ...tokens]), [])
+      }
     }
-  }),
+  ),
 
   check("a request to another origin: UntrustedOriginError, and nothing is sent", function*() {
     const { client, emulator } = yield* store()
@@ -194,14 +236,24 @@ const secrets: ReadonlyArray<Check> = [
       yield* emulator.fail(`api/redirect-${status}`)
       yield* (yield* client.get("/orders")).text
       const { elsewhere, requests } = yield* emulator.view
-      equal(`${status}, sent with the token`, requests.filter(({ authorized }) => authorized).length, 1)
-      equal(`${status}, with the token elsewhere`, elsewhere.filter(({ authorized }) => authorized).length, 0)
+      equal(
+        `${status}, sent with the token`,
+        requests.filter(({ authorized }) => authorized).length,
+        1
+      )
+      equal(
+        `${status}, with the token elsewhere`,
+        elsewhere.filter(({ authorized }) => authorized).length,
+        0
+      )
     }
   }),
 
   check("the same with a header of another name: the caller gets the redirect", function*() {
     for (const status of redirects) {
-      const { client, emulator } = yield* store({ client: { header: { name: "X-Store-Token" } } })
+      const { client, emulator } = yield* store({
+        client: { header: { name: "X-Store-Token" } }
+      })
       yield* emulator.fail(`api/redirect-${status}`)
       const response = yield* client.get("/orders")
       yield* response.text
@@ -212,7 +264,9 @@ const secrets: ReadonlyArray<Check> = [
 ]
 
 /** `certificates`: whether the runtime reports that a certificate caused a failure. */
-export const checks = ({ certificates }: { readonly certificates: boolean }): ReadonlyArray<Check> => [
+export const checks = (
+  { certificates }: { readonly certificates: boolean }
+): ReadonlyArray<Check> => [
   ...life,
   ...faults,
   certificates ? certificate("Certificate", 1) : certificate("Transport", 6),

@@ -15,9 +15,16 @@ export interface Setup {
 export type Order =
   | { readonly name: "start" } & Setup
   | { readonly name: "view" | "revoke" | "stop"; readonly id: number }
-  | { readonly name: "fail"; readonly id: number; readonly scenario: Scenario.Name; readonly times: number | undefined }
+  | {
+    readonly name: "fail"
+    readonly id: number
+    readonly scenario: Scenario.Name
+    readonly times: number | undefined
+  }
 
-const running: Array<{ readonly emulator: Emulator.Service; readonly scope: Scope.CloseableScope }> = []
+const running: Array<
+  { readonly emulator: Emulator.Service; readonly scope: Scope.CloseableScope }
+> = []
 
 const start = (setup: Setup) =>
   Effect.gen(function*() {
@@ -36,7 +43,9 @@ const start = (setup: Setup) =>
 export type Started = Effect.Effect.Success<ReturnType<typeof start>>
 
 /** A request as the emulator received it. Its secrets are invented. */
-const seen = ({ authorization, body, headers, kind, status }: RecordedRequest.RecordedRequest) => ({
+const seen = (
+  { authorization, body, headers, kind, status }: RecordedRequest.RecordedRequest
+) => ({
   kind,
   status: Option.getOrNull(status),
   contentType: headers["content-type"],
@@ -60,7 +69,9 @@ const perform = (order: Order): Effect.Effect<unknown, unknown> => {
   if (order.name === "fail") {
     const { scenario, times } = order
     const steps = Arr.ensure(Scenario.get(scenario))
-    return emulator.fail(times === undefined ? steps : steps.map((step) => ({ ...step, times })))
+    return emulator.fail(
+      times === undefined ? steps : steps.map((step) => ({ ...step, times }))
+    )
   }
   if (order.name === "view") return view(emulator)
   return order.name === "revoke" ? emulator.revoke() : Scope.close(scope, Exit.void)

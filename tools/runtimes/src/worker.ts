@@ -27,31 +27,40 @@ const memory = Effect.runSync(TokenStore.makeMemory)
 /** One provider per request, over the tokens in memory. */
 const perRequest = (store: Store): Promise<number> =>
   orders.pipe(
-    Effect.provide(StoreAuth.layerShared({ ...optionsOf(store), shared: { storeTimeout: "30 seconds" } })),
-    Effect.provide(Layer.merge(FetchHttpClient.layer, Layer.succeed(TokenStore.TokenStore, memory))),
+    Effect.provide(
+      StoreAuth.layerShared({ ...optionsOf(store), shared: { storeTimeout: "30 seconds" } })
+    ),
+    Effect.provide(
+      Layer.merge(FetchHttpClient.layer, Layer.succeed(TokenStore.TokenStore, memory))
+    ),
     Effect.runPromise
   )
 
 /** Sends a request to this worker and returns the status, which after a success is that of the API. */
 const ask = (worker: string, { clientId, clientSecret, url }: Store) =>
   Effect.promise(async () => {
-    const response = await fetch(`${worker}/orders?${new URLSearchParams({ url, clientId, clientSecret })}`)
+    const response = await fetch(
+      `${worker}/orders?${new URLSearchParams({ url, clientId, clientSecret })}`
+    )
     await response.text()
     return response.status
   })
 
 const own = (worker: string): Check =>
-  check("workerd: a token is kept from request to request by a provider for each, until it is revoked", function*() {
-    const emulator = yield* startEmulator()
-    const one = ask(worker, emulator)
-    equal("one after the other", yield* Effect.all(Arr.replicate(one, 3)), [200, 200, 200])
-    const atOnce = yield* Effect.all(Arr.replicate(one, 20), { concurrency: "unbounded" })
-    equal("20 at once", Arr.dedupe(atOnce), [200])
-    equal("token requests", yield* emulator.tokenRequests, 1)
-    yield* emulator.revoke
-    equal("revoked", yield* one, 200)
-    equal("token requests", yield* emulator.tokenRequests, 2)
-  })
+  check(
+    "workerd: a token is kept from request to request by a provider for each, until it is revoked",
+    function*() {
+      const emulator = yield* startEmulator()
+      const one = ask(worker, emulator)
+      equal("one after the other", yield* Effect.all(Arr.replicate(one, 3)), [200, 200, 200])
+      const atOnce = yield* Effect.all(Arr.replicate(one, 20), { concurrency: "unbounded" })
+      equal("20 at once", Arr.dedupe(atOnce), [200])
+      equal("token requests", yield* emulator.tokenRequests, 1)
+      yield* emulator.revoke
+      equal("revoked", yield* one, 200)
+      equal("token requests", yield* emulator.tokenRequests, 2)
+    }
+  )
 
 export default {
   fetch: async (request: Request): Promise<Response> => {
@@ -59,14 +68,20 @@ export default {
     const parameter = (name: string) => searchParams.get(name) ?? ""
 
     if (pathname === "/orders") {
-      const [url, clientId, clientSecret] = [parameter("url"), parameter("clientId"), parameter("clientSecret")]
+      const [url, clientId, clientSecret] = [
+        parameter("url"),
+        parameter("clientId"),
+        parameter("clientSecret")
+      ]
       return new Response(null, { status: await perRequest({ url, clientId, clientSecret }) })
     }
 
     const checks = [...contract.checks({ certificates: false }), own(origin)]
     const chosen = searchParams.has("check") ? checks[Number(parameter("check"))] : undefined
     return Response.json(
-      chosen === undefined ? { declared: checks.length } : await Effect.runPromise(run(chosen, parameter("laboratory")))
+      chosen === undefined
+        ? { declared: checks.length }
+        : await Effect.runPromise(run(chosen, parameter("laboratory")))
     )
   }
 }

@@ -27,7 +27,9 @@ const { version } = JSON.parse(text("packages/core/package.json"))
 /** The sources do not name the repository. In a GitHub workflow, the environment does. */
 const repository = process.env.GITHUB_REPOSITORY
 
-const mermaid = `assets/mermaid-${createRequire(import.meta.url)("mermaid/package.json").version}`
+const mermaid = `assets/mermaid-${
+  createRequire(import.meta.url)("mermaid/package.json").version
+}`
 
 /**
  * Bundles Mermaid in chunks, so that a page loads only the parts for its diagram. esbuild takes a second; in VitePress'
@@ -50,7 +52,11 @@ const bundleMermaid = (out) =>
 const searchOptions = {
   fuzzy: (term) => (/\d/.test(term) ? false : 0.3),
   boostDocument: (id) =>
-    /docs\/(guides|tutorial)\//.test(id) ? 2 : /docs\/evidence\/|tools\/|CHANGELOG|CONTRIBUTING/.test(id) ? 0.3 : 1
+    /docs\/(guides|tutorial)\//.test(id)
+      ? 2
+      : /docs\/evidence\/|tools\/|CHANGELOG|CONTRIBUTING/.test(id)
+      ? 0.3
+      : 1
 }
 
 export default defineConfig({
@@ -66,7 +72,11 @@ export default defineConfig({
   head: [
     ["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(icon)}` }],
     // The chosen major, before anything is shown: see theme/index.mjs.
-    ["script", {}, `document.documentElement.dataset.effect = localStorage.getItem("effect") ?? "4"`]
+    [
+      "script",
+      {},
+      `document.documentElement.dataset.effect = localStorage.getItem("effect") ?? "4"`
+    ]
   ],
   buildEnd: ({ outDir }) => bundleMermaid(outDir),
   themeConfig: {
@@ -81,7 +91,8 @@ export default defineConfig({
       { text: "API", link: "/docs/reference/api/" },
       { text: version === "0.0.0" ? "unreleased" : version, link: "/CHANGELOG.html" }
     ],
-    ...(repository !== undefined && { socialLinks: [{ icon: "github", link: `https://github.com/${repository}` }] })
+    ...(repository !== undefined &&
+      { socialLinks: [{ icon: "github", link: `https://github.com/${repository}` }] })
   },
   vite: {
     // Ignores a .env at the root, which may hold variables of the service.

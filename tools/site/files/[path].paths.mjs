@@ -5,18 +5,23 @@ import { root } from "../../workspace/workspace.mjs"
 import { pages, text } from "../pages.mjs"
 
 const linked = pages.flatMap((page) =>
-  [...text(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, link]) => posix.join(posix.dirname(page), link))
+  [...text(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, link]) =>
+    posix.join(posix.dirname(page), link)
+  )
 )
 
 const files = [...new Set(linked)].filter((path) =>
-  !/\.(md|svg|png)$/.test(path) && statSync(posix.join(root, path), { throwIfNoEntry: false })?.isFile()
+  !/\.(md|svg|png)$/.test(path) &&
+  statSync(posix.join(root, path), { throwIfNoEntry: false })?.isFile()
 )
 
 export default {
   // The site shows a program in the text of a page for both majors, and an included file as it is.
   paths: () =>
     files.map((path) => {
-      const code = /^examples\/(src|test)\/.*\.ts$/.test(path) ? `\`\`\`ts\n${text(path)}\`\`\`` : `<<< @/${path}`
+      const code = /^examples\/(src|test)\/.*\.ts$/.test(path)
+        ? `\`\`\`ts\n${text(path)}\`\`\``
+        : `<<< @/${path}`
       return { params: { path }, content: `# ${path}\n\n${code}\n` }
     })
 }

@@ -65,7 +65,9 @@ export const profileNames = Effect.gen(function*() {
     fs.readDirectory(yield* folder),
     (): ReadonlyArray<string> => []
   )
-  return files.map((file) => parse(file)).filter(({ ext, name }) => ext === ".env" && isName(name))
+  return files.map((file) => parse(file)).filter(({ ext, name }) =>
+    ext === ".env" && isName(name)
+  )
     .map(({ name }) => name).sort()
 })
 

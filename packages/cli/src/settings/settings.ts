@@ -14,7 +14,12 @@ import { ask, checkOptionalUrl, checkText, checkUrl } from "./ask.js"
 import { hasDefault } from "./profiles.js"
 import { locateSecret } from "./secret.js"
 import { service, type Setting, sources } from "./sources.js"
-import { type Found, readVariables, readVariablesOrDefault, type Variables } from "./variables.js"
+import {
+  type Found,
+  readVariables,
+  readVariablesOrDefault,
+  type Variables
+} from "./variables.js"
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
 
@@ -27,12 +32,15 @@ export const read = (given: Given) => readFor(given, forToken, ["authUrl"])
 export const readForApi = (given: Given) => readFor(given, service, ["authUrl", "apiUrl"])
 
 const readFor = (given: Given, required: Need["required"], addresses: Need["addresses"]) =>
-  Effect.flatMap(readVariablesOrDefault(given), (known) =>
-    settle(given, known, findAll(known), {
-      required,
-      addresses,
-      explainMissing: (missing) => explainMissing(missing, known)
-    }))
+  Effect.flatMap(
+    readVariablesOrDefault(given),
+    (known) =>
+      settle(given, known, findAll(known), {
+        required,
+        addresses,
+        explainMissing: (missing) => explainMissing(missing, known)
+      })
+  )
 
 /** Reads the settings of a new profile. On a terminal, asks for each one that is missing. */
 export const readForProfile = (given: Given) =>
@@ -95,7 +103,9 @@ const settle = (given: Given, known: Variables, located: FoundSettings, need: Ne
       const about = found[address]
       return about?.isImplicit === true ? [about.name] : []
     })
-    if (foreign.length > 0 && !secret.isImplicit) return yield* isUntrusted(foreign, secret.origin)
+    if (foreign.length > 0 && !secret.isImplicit) {
+      return yield* isUntrusted(foreign, secret.origin)
+    }
     if (cacheDir?.value === "") {
       return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
     }
@@ -139,7 +149,9 @@ const settle = (given: Given, known: Variables, located: FoundSettings, need: Ne
   })
 
 /** "all from .env", or each origin with its settings. */
-const originsOf = (found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefined>): string => {
+const originsOf = (
+  found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefined>
+): string => {
   const groups = Object.entries(
     Arr.groupBy(found.filter((one) => one !== undefined), ({ origin }) => origin)
   )
@@ -161,10 +173,14 @@ const explainMissing = (missing: ReadonlyArray<Setting>, { place, profile }: Var
   Effect.gen(function*() {
     if (profile !== undefined) return missingSentence(missing, place)
     if (yield* hasDefault) {
-      return `${missingSentence(missing, place)} The default profile is not used beside other ` +
+      return `${
+        missingSentence(missing, place)
+      } The default profile is not used beside other ` +
         "settings. To select it, use --profile default."
     }
-    return `${missingSentence(missing, `with store-api profile add, ${place}`)} To try without a ` +
+    return `${
+      missingSentence(missing, `with store-api profile add, ${place}`)
+    } To try without a ` +
       "service, run store-api emulator."
   })
 

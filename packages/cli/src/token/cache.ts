@@ -22,10 +22,17 @@ const purposeOf = ({ authUrl, credentials }: Settings) =>
   }))
 
 /** A source that shares the tokens of another one with other runs. */
-export const share = (settings: Settings, acquire: TokenSource.Service["acquire"], store: Store) =>
+export const share = (
+  settings: Settings,
+  acquire: TokenSource.Service["acquire"],
+  store: Store
+) =>
   SharedTokenSource.make({ storeTimeout }).pipe(
     Effect.provideService(TokenStore, store),
-    Effect.provideService(TokenSource.TokenSource, TokenSource.make(acquire, purposeOf(settings))),
+    Effect.provideService(
+      TokenSource.TokenSource,
+      TokenSource.make(acquire, purposeOf(settings))
+    ),
     Effect.mapBoth({
       onFailure: settings.explain,
       onSuccess: (source) => (acquisition: TokenSource.Acquisition) =>
@@ -51,5 +58,8 @@ const acquireFrom = (settings: Settings, acquisition: TokenSource.Acquisition) =
       lease: () => Effect.succeedSome({ extend: Effect.succeed(true), release: Effect.void })
     })
     // The acquisition that follows warns about an unusable cache.
-    return yield* Logger.withMinimumLogLevel(Effect.option(acquire(acquisition)), LogLevel.None)
+    return yield* Logger.withMinimumLogLevel(
+      Effect.option(acquire(acquisition)),
+      LogLevel.None
+    )
   })

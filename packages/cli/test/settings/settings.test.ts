@@ -29,7 +29,9 @@ type Shop = keyof typeof secrets
 const started = Effect.gen(function*() {
   const store = (shop: Shop) =>
     Effect.map(
-      Emulator.make({ clients: [{ clientId: shop, clientSecret: Redacted.make(secrets[shop]) }] }),
+      Emulator.make({
+        clients: [{ clientId: shop, clientSecret: Redacted.make(secrets[shop]) }]
+      }),
       (emulator) => {
         const lines = [
           `STORE_API_AUTH_URL=${emulator.url}`,
@@ -51,7 +53,10 @@ const started = Effect.gen(function*() {
   const folder = profilesOf(user)
   Fs.mkdirSync(folder, { recursive: true })
   const write = (name: string, lines: ReadonlyArray<string> | string) =>
-    Fs.writeFileSync(join(user.cwd, name), typeof lines === "string" ? lines : lines.join("\n"))
+    Fs.writeFileSync(
+      join(user.cwd, name),
+      typeof lines === "string" ? lines : lines.join("\n")
+    )
   const save = (profile: string, lines: ReadonlyArray<string>, mode = 0o600) => {
     Fs.writeFileSync(join(folder, `${profile}.env`), lines.join("\n"))
     Fs.chmodSync(join(folder, `${profile}.env`), mode)
@@ -106,7 +111,12 @@ describe("settings", () => {
     const path = join(user.cwd, ".env")
     Fs.mkdirSync(path)
     yield* prints(complete, fresh)
-    yield* refuses(complete, "token --dotenv .env", 3, "Cannot read .env, the file of --dotenv.")
+    yield* refuses(
+      complete,
+      "token --dotenv .env",
+      3,
+      "Cannot read .env, the file of --dotenv."
+    )
     Fs.rmdirSync(path)
     assert.strictEqual(spawnSync("mkfifo", [path]).status, 0)
     yield* prints(complete, fresh)
@@ -126,7 +136,8 @@ describe("settings", () => {
       [inEnvironment, "call / --secret-file secret", "secret", "STORE_API_URL of"],
       [inEnvironment, "profile add books --secret-file secret", "secret", "STORE_API_URL of"]
     ]
-    const advice = /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/
+    const advice =
+      /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/
     for (const [who, line, from, names] of astray) {
       const stderr = yield* refuses(who, line, 3, advice, secret)
       const verb = names.includes(" and ") ? "are" : "is"
@@ -172,7 +183,11 @@ describe("settings", () => {
     ["STORE_API_CLIENT_SECRET", { STORE_API_CLIENT_SECRET: "canary&" }],
     ["STORE_API_TOKEN_FOLDER is empty", { STORE_API_TOKEN_FOLDER: "" }],
     ["store-api: --auth-url is not a URL", {}, "token --auth-url canary"],
-    ["store-api: --auth-url must be an https URL", {}, "token --auth-url http://canary.example"],
+    [
+      "store-api: --auth-url must be an https URL",
+      {},
+      "token --auth-url http://canary.example"
+    ],
     [
       "store-api: --auth-url must not have a query.",
       {},
@@ -212,7 +227,9 @@ describe("settings", () => {
   test.live("there is no flag for the secret, and a secret given as a flag is not printed", function*() {
     const { inEnvironment } = yield* startedInBlue
     for (
-      const args of [["--secret", secret], [`--client-secret=${secret}`], [`--SECRET=${secret}`]]
+      const args of [["--secret", secret], [`--client-secret=${secret}`], [
+        `--SECRET=${secret}`
+      ]]
     ) {
       for (const command of ["token", "call", "check"]) {
         yield* refuses(inEnvironment, [command, ...args], 2, /A secret cannot be a flag/)
@@ -240,7 +257,10 @@ describe("a profile", () => {
     assert.notStrictEqual(yield* prints(named, "token --profile green"), fromVariable)
     deepStrictEqual([yield* blue.clients, yield* green.clients], [["blue"], ["green"]])
     // It is named by status and check.
-    assert.match(yield* prints(user, "status --profile blue"), /^profile {2}blue\nfolder {3}.*\n/)
+    assert.match(
+      yield* prints(user, "status --profile blue"),
+      /^profile {2}blue\nfolder {3}.*\n/
+    )
     const json = JSON.parse(yield* prints(user, "status --json --profile blue")) as object
     deepStrictEqual(Object.entries(json)[0], ["profile", "blue"])
     assert.include(yield* prints(named, "check /orders"), "all from the profile blue")
@@ -317,7 +337,17 @@ describe("a profile", () => {
       "must consist of letters, digits, \"-\", \"_\" and \".\", and not start with a \".\"."
     const absolute = join(user.cwd, "secret")
     for (
-      const name of ["", "..", ".hidden", "../blue", "a/b", "a\\b", absolute, "caf\u00e9", "a\nb"]
+      const name of [
+        "",
+        "..",
+        ".hidden",
+        "../blue",
+        "a/b",
+        "a\\b",
+        absolute,
+        "caf\u00e9",
+        "a\nb"
+      ]
     ) {
       yield* refuses(
         withEnv(user, { STORE_API_PROFILE: name }),
@@ -376,17 +406,22 @@ describe("store-api profile", () => {
     )
     assert.isFalse(Fs.existsSync(join(folder, "mine.env")))
     const asked = [
-      ...["URL of the token service: auth.example", "The value must start with https://."],
-      ...[
-        `URL of the token service: ${blue.url}`,
-        "URL of the API (optional): ",
-        "Client id: blue"
-      ],
+      "URL of the token service: auth.example",
+      "The value must start with https://.",
+      `URL of the token service: ${blue.url}`,
+      "URL of the API (optional): ",
+      "Client id: blue",
       "Client secret (not shown): "
     ]
     for (const [last, flag] of [[secret, "--force"], ["no", "--no-verify"]] as const) {
-      const { code, screen } = yield* addBy(`auth.example\r${blue.url}\r\rblue\r${last}\r`, flag)
-      deepStrictEqual([code, screen.replace(/\r|\u001b\[\d*[GJ]/g, "").split("\n").slice(0, 6)], [
+      const { code, screen } = yield* addBy(
+        `auth.example\r${blue.url}\r\rblue\r${last}\r`,
+        flag
+      )
+      deepStrictEqual([
+        code,
+        screen.replace(/\r|\u001b\[\d*[GJ]/g, "").split("\n").slice(0, 6)
+      ], [
         0,
         asked
       ])
@@ -399,7 +434,12 @@ describe("store-api profile", () => {
 
   test.live("default applies where no setting is given; show prints all but the secret", function*() {
     const { blue, green, user, write } = yield* started
-    yield* refuses(user, "profile show", 3, "There is no profile default. Known: blue and green.")
+    yield* refuses(
+      user,
+      "profile show",
+      3,
+      "There is no profile default. Known: blue and green."
+    )
     yield* refuses(
       having(user, blue.lines),
       "profile add",
@@ -416,7 +456,10 @@ describe("store-api profile", () => {
       )
     }
     assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
-    assert.strictEqual(clientOf(yield* prints(having(user, green.lines), "call /orders")), "green")
+    assert.strictEqual(
+      clientOf(yield* prints(having(user, green.lines), "call /orders")),
+      "green"
+    )
     write(".env", green.lines)
     assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
     write(".env", "")
@@ -427,7 +470,12 @@ describe("store-api profile", () => {
       "--dotenv .env"
     ]
     for (const flag of flags) {
-      yield* refuses(user, `call / ${flag}`, 3, / profile is not used .* --profile default\.\n$/)
+      yield* refuses(
+        user,
+        `call / ${flag}`,
+        3,
+        / profile is not used .* --profile default\.\n$/
+      )
     }
     yield* run(user, ["profile", "remove", "default"])
     yield* refuses(user, "call /orders", 3, /STORE_API_AUTH_URL, .* are not set/)
@@ -519,6 +567,11 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
       save("theirs", [])
       Fs.chownSync(join(folder, "theirs.env"), 12_345, 12_345)
     } else Fs.symlinkSync("/etc/passwd", join(folder, "theirs.env"))
-    yield* refuses(user, "token --profile theirs", 3, /because its file belongs to another user/)
+    yield* refuses(
+      user,
+      "token --profile theirs",
+      3,
+      /because its file belongs to another user/
+    )
   })
 })

@@ -98,7 +98,9 @@ export const withProxies = (
 ): Effect.Effect<User, never, Scope.Scope> => {
   const set = (env: Readonly<Record<string, string | undefined>>) =>
     Effect.sync(() => {
-      const before = Object.fromEntries(proxyVariables.map((name) => [name, process.env[name]]))
+      const before = Object.fromEntries(
+        proxyVariables.map((name) => [name, process.env[name]])
+      )
       for (const name of proxyVariables) {
         if (env[name] === undefined) Reflect.deleteProperty(process.env, name)
         else process.env[name] = env[name]
@@ -117,7 +119,9 @@ export const without = (user: User, ...names: ReadonlyArray<string>): User => ({
 /** The variables that `store-api emulator` prints. */
 export const variablesIn = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    [...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name = "", value = ""]) => [name, value])
+    [...text.matchAll(/^export (\w+)='(.*)'$/gm)].map((
+      [, name = "", value = ""]
+    ) => [name, value])
   )
 
 export const nothingPrivateIn = (user: User, text: string) =>

@@ -6,7 +6,13 @@ import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./cli.js"
+import {
+  nothingPrivateIn,
+  type Options,
+  type Outcome,
+  type User,
+  waitingNotes
+} from "./cli.js"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -20,7 +26,9 @@ export const alias = fileURLToPath(
 /** The command is run as it is published: the file in bin/, on the bundle of these sources. */
 export const build = () => {
   const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
-  for (const args of [[tsc, "-b", "tsconfig.src.json"], ["../../tools/release/bundle.mjs", "."]]) {
+  for (
+    const args of [[tsc, "-b", "tsconfig.src.json"], ["../../tools/release/bundle.mjs", "."]]
+  ) {
     const built = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
     assert.strictEqual(built.status, 0, built.stdout + built.stderr)
   }
@@ -37,7 +45,15 @@ if (!hasTerminals) {
 /** Reads the line from a terminal of its own, whose output is the standard output of the run. */
 const onTerminal = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const quoted = words.map((word) => /^>/.test(word) ? word : `'${word}'`).join(" ")
-  return ["script", "--quiet", "--return", "--flush", "--command", `exec ${quoted}`, "/dev/null"]
+  return [
+    "script",
+    "--quiet",
+    "--return",
+    "--flush",
+    "--command",
+    `exec ${quoted}`,
+    "/dev/null"
+  ]
 }
 
 /** Starts the command in a pipe or on a terminal, where an argument such as `>file` redirects its standard output. */
@@ -83,7 +99,10 @@ export const startProcess = (
       end: Effect.gen(function*() {
         const code = yield* Effect.promise(() => closed)
         const outcome: Outcome = { code, stdout: textOf(stdout), stderr: textOf(stderr) }
-        yield* nothingPrivateIn(user, `${shows === true ? "" : outcome.stdout}${outcome.stderr}`)
+        yield* nothingPrivateIn(
+          user,
+          `${shows === true ? "" : outcome.stdout}${outcome.stderr}`
+        )
         return outcome
       })
     }

@@ -4,7 +4,9 @@ import { listen } from "@store-api/testing/loopback"
 import { Effect, type Scope } from "effect"
 
 /** Starts an API with this handler, and returns its URL. */
-export const serving = (handler: Http.RequestListener): Effect.Effect<string, never, Scope.Scope> =>
+export const serving = (
+  handler: Http.RequestListener
+): Effect.Effect<string, never, Scope.Scope> =>
   Effect.map(listen(Http.createServer(handler)), ({ url }) => url)
 
 /** An API whose response has no end. */

@@ -24,15 +24,19 @@ export const ofFailedRequest = (
   const authUrl = nameOf("authUrl", names)
   const count = attempts === 1 ? "1 attempt" : `${attempts} attempts`
   const details = code === undefined ? count : `${count}, ${code}`
-  const closed = code === undefined ? "access token is closed" : `HTTP client is closed (${details})`
+  const closed = code === undefined
+    ? "access token is closed"
+    : `HTTP client is closed (${details})`
   return {
-    Transport: `Cannot reach the token endpoint (${details}): check ${authUrl}, the network and the proxy`,
+    Transport:
+      `Cannot reach the token endpoint (${details}): check ${authUrl}, the network and the proxy`,
     Timeout: `The token endpoint did not respond in time (${details}): try again later`,
     Certificate: `The TLS certificate of the token endpoint is not trusted (${details}): ` +
       `check ${authUrl}, the system clock and its certificate authorities`,
     Proxy: `The proxy refused the connection to the token endpoint (407, ${details}): ` +
       "check the user name and password for the proxy",
-    Redirect: `The token endpoint redirected the request, which is not followed: set ${authUrl} to its target`,
+    Redirect:
+      `The token endpoint redirected the request, which is not followed: set ${authUrl} to its target`,
     TooLarge: `The response of the token endpoint is too large for a token: check ${authUrl}`,
     Closed: `The layer of the ${closed}: keep its scope open`
   }
@@ -60,7 +64,9 @@ export const ofRefusal = (
     case "InvalidRequest":
       if (code === undefined) return path
       if (/^invalid_(scope|target)$/.test(code)) return `check ${parameters}`
-      if (/^(unauthorized_client|invalid_grant)$/.test(code)) return `check ${client}, and ${permission}`
+      if (/^(unauthorized_client|invalid_grant)$/.test(code)) {
+        return `check ${client}, and ${permission}`
+      }
       return `check ${authUrl}, and ${parameters} if it has any`
     case "RateLimited":
       return "send fewer requests"

@@ -4,7 +4,8 @@ import { ConfigurationError } from "../AccessTokenError.js"
 import { checkKinds, composed, unusable } from "./options.js"
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
-export const isLoopback = (url: URL): boolean => /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
+export const isLoopback = (url: URL): boolean =>
+  /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
 
 /** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (
@@ -21,7 +22,9 @@ export const baseUrl = (
   if (!URL.canParse(text)) return fail("is not a URL that starts with https://")
   const url = new URL(text)
   if (!/^https?:$/.test(url.protocol)) return fail("must be an https URL")
-  if (url.username !== "" || url.password !== "") return fail("must not contain a user name or password")
+  if (url.username !== "" || url.password !== "") {
+    return fail("must not contain a user name or password")
+  }
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
   return url.protocol === "https:" || allowInsecure === true || isLoopback(url)

@@ -9,8 +9,12 @@ export type BodyError = HttpClientError.ResponseError
 export const isEmptyBody = (error: BodyError): boolean => error.reason === "EmptyBody"
 
 /** The response in the error of a client that fails because of a status, such as `filterStatusOk`. */
-export const statusResponse = (error: unknown): HttpClientResponse.HttpClientResponse | undefined =>
-  HttpClientError.isHttpClientError(error) && error.reason === "StatusCode" ? error.response : undefined
+export const statusResponse = (
+  error: unknown
+): HttpClientResponse.HttpClientResponse | undefined =>
+  HttpClientError.isHttpClientError(error) && error.reason === "StatusCode"
+    ? error.response
+    : undefined
 
 export const make = (
   reason: "InvalidUrl" | "Transport" | "Encode",
@@ -21,12 +25,20 @@ export const make = (
 
 /** Copies an error with another request, response and cause. */
 export const copy = (error: HttpClientError.HttpClientError, change: {
-  readonly request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
-  readonly response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
+  readonly request: (
+    request: HttpClientRequest.HttpClientRequest
+  ) => HttpClientRequest.HttpClientRequest
+  readonly response: (
+    response: HttpClientResponse.HttpClientResponse
+  ) => HttpClientResponse.HttpClientResponse
   readonly cause: (cause: unknown) => unknown
 }): HttpClientError.HttpClientError => {
   const changed = { request: change.request(error.request), cause: change.cause(error.cause) }
   return error._tag === "RequestError"
     ? new HttpClientError.RequestError({ ...error, ...changed })
-    : new HttpClientError.ResponseError({ ...error, ...changed, response: change.response(error.response) })
+    : new HttpClientError.ResponseError({
+      ...error,
+      ...changed,
+      response: change.response(error.response)
+    })
 }

@@ -14,7 +14,9 @@ export const reader = (clock: Clock.Clock) => (): Instant => ({
 })
 
 /** Reads both clocks of the context. */
-export const now: Effect.Effect<Instant> = /* @__PURE__ */ Clock.clockWith((clock) => Effect.sync(reader(clock)))
+export const now: Effect.Effect<Instant> = /* @__PURE__ */ Clock.clockWith((clock) =>
+  Effect.sync(reader(clock))
+)
 
 /**
  * The time since an instant by the clock that advanced further. The monotonic clock may stop while the machine sleeps,

@@ -14,14 +14,18 @@ export const wholeMillis = (duration: Duration.DurationInput): number =>
   Math.max(Math.ceil(Duration.toMillis(duration)), 0)
 
 /** The remaining lifetime, in whole milliseconds, below which a token is too short for a caller that can wait. */
-export const leewayOf = (life: number, leeway = 30_000): number => Math.min(leeway, life * 0.05)
+export const leewayOf = (life: number, leeway = 30_000): number =>
+  Math.min(leeway, life * 0.05)
 
 /** If the wall clock is further before `acquiredAt` than this, the age of the token is unknown. */
 export const clockTolerance = 1000
 
 /** Why a token has expired by the wall clock, or undefined while it is valid. */
 export const expiredReason = (
-  { acquiredAt, expiresAt }: { readonly acquiredAt: DateTime.Utc; readonly expiresAt: DateTime.Utc },
+  { acquiredAt, expiresAt }: {
+    readonly acquiredAt: DateTime.Utc
+    readonly expiresAt: DateTime.Utc
+  },
   now: number
 ): "Elapsed" | "ClockMovedBack" | undefined => {
   if (now >= expiresAt.epochMillis) return "Elapsed"

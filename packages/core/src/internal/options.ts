@@ -8,7 +8,8 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
 
-export const unusable = (option: string, reason: string) => new ConfigurationError({ option, reason })
+export const unusable = (option: string, reason: string) =>
+  new ConfigurationError({ option, reason })
 
 /** The kinds of options, as errors name them. */
 const kinds = {
@@ -16,7 +17,10 @@ const kinds = {
   function: ["a function", Predicate.isFunction],
   list: ["a list", Array.isArray],
   // A duration is an object too, but has none of the options.
-  object: ["an object", (value: unknown) => Predicate.isReadonlyRecord(value) && !Duration.isDuration(value)]
+  object: [
+    "an object",
+    (value: unknown) => Predicate.isReadonlyRecord(value) && !Duration.isDuration(value)
+  ]
 } as const
 
 /** The name of the options of the composed layers, which is not in front of the names of their fields. */
@@ -32,7 +36,9 @@ export const checkKinds = (
     yield* checkKind(name, options, "object")
     for (const [field, kind] of Object.entries(fields)) {
       const value: unknown = Reflect.get(options, field)
-      if (value !== undefined) yield* checkKind(name === composed ? field : `${name}.${field}`, value, kind)
+      if (value !== undefined) {
+        yield* checkKind(name === composed ? field : `${name}.${field}`, value, kind)
+      }
     }
   })
 
@@ -60,9 +66,14 @@ export const durationOf = (
   value: Duration.DurationInput,
   { least = 0, most = Infinity }: Range = {}
 ): Effect.Effect<number, ConfigurationError> => {
-  const millis = Option.match(decodeDuration(value), { onNone: () => NaN, onSome: Duration.toMillis })
+  const millis = Option.match(decodeDuration(value), {
+    onNone: () => NaN,
+    onSome: Duration.toMillis
+  })
   // Effect 3 turns NaN and negative values into zero.
-  const written = Predicate.isObject(value) && !Duration.isDuration(value) ? Object.values(value) : [value]
+  const written = Predicate.isObject(value) && !Duration.isDuration(value)
+    ? Object.values(value)
+    : [value]
   return millis >= 0 && !written.some((part) => /^\s*-|NaN/.test(String(part)))
     ? Effect.succeed(Math.min(Math.max(Math.ceil(millis), least), most))
     : unusable(option, "must be a duration from zero, such as \"30 seconds\"")

@@ -5,10 +5,13 @@ import { AccessToken } from "../AccessToken.js"
 
 type Compared = Pick<AccessToken, "value" | "expiresAt">
 
-export const sameValue = (a: Pick<AccessToken, "value">, b: Pick<AccessToken, "value">): boolean =>
-  Equal.equals(a.value, b.value)
+export const sameValue = (
+  a: Pick<AccessToken, "value">,
+  b: Pick<AccessToken, "value">
+): boolean => Equal.equals(a.value, b.value)
 
-export const expiresLater = (a: Compared, b: Compared): boolean => a.expiresAt.epochMillis > b.expiresAt.epochMillis
+export const expiresLater = (a: Compared, b: Compared): boolean =>
+  a.expiresAt.epochMillis > b.expiresAt.epochMillis
 
 /** Whether an acquisition brought no progress: the same token again, or one that expires no later. */
 export const isRepeated = (last: Compared, token: Compared): boolean =>
@@ -26,8 +29,9 @@ export const endOfRepeated = (known: number, end: number): number =>
   Math.abs(known - end) < expiryTolerance ? known : end
 
 /** In milliseconds. */
-export const lifeOf = ({ acquiredAt, expiresAt }: Pick<AccessToken, "acquiredAt" | "expiresAt">): number =>
-  expiresAt.epochMillis - acquiredAt.epochMillis
+export const lifeOf = (
+  { acquiredAt, expiresAt }: Pick<AccessToken, "acquiredAt" | "expiresAt">
+): number => expiresAt.epochMillis - acquiredAt.epochMillis
 
 /** The token with another lifetime, in whole milliseconds. */
 export const withLife = (token: AccessToken, life: number): AccessToken =>
@@ -53,5 +57,6 @@ export const lifeOfRepeated = (left: number): number => left < shortestLife ? 0 
 export const longestAhead = 0.25
 
 /** Whether the first of many processes may renew a token that brought no progress when it was acquired. */
-export const isRepeatedDue = ({ left, life }: { readonly left: number; readonly life: number }): boolean =>
-  left <= lifeOfRepeated(life) * longestAhead
+export const isRepeatedDue = (
+  { left, life }: { readonly left: number; readonly life: number }
+): boolean => left <= lifeOfRepeated(life) * longestAhead

@@ -8,7 +8,9 @@
  */
 export const withMessage = <C extends new(...args: never) => Error>(make: () => C): C => {
   // Its parameters do not matter here, because they are passed on. It gets `describe` from the class that extends it.
-  const errorClass = make() as unknown as new(...args: ReadonlyArray<unknown>) => { readonly describe: () => string }
+  const errorClass = make() as unknown as new(
+    ...args: ReadonlyArray<unknown>
+  ) => { readonly describe: () => string }
   class WithMessage extends errorClass {
     constructor(...args: ReadonlyArray<unknown>) {
       super(...args)

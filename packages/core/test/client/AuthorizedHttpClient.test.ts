@@ -1,4 +1,11 @@
-import { FetchHttpClient, Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
+import {
+  FetchHttpClient,
+  Headers,
+  HttpBody,
+  HttpClient,
+  HttpClientError,
+  HttpClientRequest
+} from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
@@ -23,14 +30,18 @@ interface Settings extends Partial<AuthorizedHttpClient.Options> {
 
 /** An authorized client over a stub API and a scripted source, and what they have observed. */
 const make = (
-  { acquire = (n) => token(`token-${n}`), answer, decorate = (client) => client, ...options }: Settings = {}
+  { acquire = (n) => token(`token-${n}`), answer, decorate = (client) => client, ...options }:
+    Settings = {}
 ) =>
   Effect.gen(function*() {
     const api = yield* stubApi(answer)
     const source = yield* answering(acquire)
     const provider = yield* Effect.provide(AccessTokenProvider.make(), source.layer)
     const rejected: Array<string> = []
-    const client = yield* AuthorizedHttpClient.withAccessToken(decorate(api.client), { apiUrl, ...options }).pipe(
+    const client = yield* AuthorizedHttpClient.withAccessToken(decorate(api.client), {
+      apiUrl,
+      ...options
+    }).pipe(
       Effect.provideService(AccessTokenProvider.AccessTokenProvider, {
         ...provider,
         invalidate: (token) => {
@@ -44,7 +55,8 @@ const make = (
       rejected,
       sent: api.sent,
       urls: Effect.map(api.sent, (sent) => sent.map(({ url }) => url)),
-      authorizations: Effect.map(api.sent, (sent) => sent.map(({ headers }) => headers["authorization"])),
+      authorizations: Effect.map(api.sent, (sent) =>
+        sent.map(({ headers }) => headers["authorization"])),
       tokenRequests: source.calls
     }
   })
@@ -65,7 +77,12 @@ const observe = (settings: Settings, ...urls: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { authorizations, client, rejected, tokenRequests } = yield* make(settings)
     const outcomes = yield* outcomesOf(client, ...urls)
-    return { outcomes, authorizations: yield* authorizations, tokenRequests: yield* tokenRequests, rejected }
+    return {
+      outcomes,
+      authorizations: yield* authorizations,
+      tokenRequests: yield* tokenRequests,
+      rejected
+    }
   })
 
 const bearers = (...values: ReadonlyArray<string>) => values.map((value) => `Bearer ${value}`)
@@ -74,7 +91,9 @@ const ownHeader = { headers: { authorization: "Basic an-invented-value" } }
 const insufficientScope = { "www-authenticate": "Bearer error=\"insufficient_scope\"" }
 
 const httpErrorOf = (error: unknown) =>
-  HttpClientError.isHttpClientError(error) ? error : assert.fail(`not an HttpClientError: ${String(error)}`)
+  HttpClientError.isHttpClientError(error)
+    ? error
+    : assert.fail(`not an HttpClientError: ${String(error)}`)
 
 describe("AuthorizedHttpClient", () => {
   describe("attaching the token", () => {
@@ -94,9 +113,24 @@ describe("AuthorizedHttpClient", () => {
 
     test("joins relative URLs to apiUrl with exactly one slash, whatever they contain", function*() {
       const plain = { "/orders": "/orders", orders: "/orders", "orders/7": "/orders/7" }
-      const special = { "": "", "?page=2": "?page=2", "#top": "#top", "1a:b": "/1a:b", "/a?at=10:30": "/a?at=10:30" }
-      const likeHosts = { "//evil.example/a": "//evil.example/a", "@evil.example/a": "/@evil.example/a" }
-      for (const [base, paths] of [[`${apiUrl}/`, plain], [apiUrl, { ...plain, ...special, ...likeHosts }]] as const) {
+      const special = {
+        "": "",
+        "?page=2": "?page=2",
+        "#top": "#top",
+        "1a:b": "/1a:b",
+        "/a?at=10:30": "/a?at=10:30"
+      }
+      const likeHosts = {
+        "//evil.example/a": "//evil.example/a",
+        "@evil.example/a": "/@evil.example/a"
+      }
+      for (
+        const [base, paths] of [[`${apiUrl}/`, plain], [apiUrl, {
+          ...plain,
+          ...special,
+          ...likeHosts
+        }]] as const
+      ) {
         const { client, urls } = yield* make({ apiUrl: base })
         for (const url of Object.keys(paths)) {
           yield* client.execute(HttpClientRequest.setUrl(HttpClientRequest.get("/"), url))
@@ -110,7 +144,10 @@ describe("AuthorizedHttpClient", () => {
       const { client, sent } = yield* make({
         header: { name: "X-Store-Token", format: (value) => `Token ${value}` },
         decorate: HttpClient.tap(() =>
-          Effect.map(FiberRef.get(Headers.currentRedactedNames), (names) => void redacted.push(names))
+          Effect.map(
+            FiberRef.get(Headers.currentRedactedNames),
+            (names) => void redacted.push(names)
+          )
         )
       })
       yield* client.get("/orders")
@@ -118,7 +155,9 @@ describe("AuthorizedHttpClient", () => {
       assert.strictEqual(request?.headers["x-store-token"], "Token token-1")
       assert.isUndefined(request?.headers["authorization"])
       assert.isTrue(redacted[0]?.includes("x-store-token"))
-      assert.isFalse((yield* FiberRef.get(Headers.currentRedactedNames)).includes("x-store-token"))
+      assert.isFalse(
+        (yield* FiberRef.get(Headers.currentRedactedNames)).includes("x-store-token")
+      )
     })
 
     test("stops fetch from following redirects under another name, because fetch removes only Authorization", function*() {
@@ -128,7 +167,11 @@ describe("AuthorizedHttpClient", () => {
           seen.push(Option.getOrUndefined(init)?.redirect)
         })
       )
-      for (const options of [{}, { header: { name: "Authorization" } }, { header: { name: "x-store-token" } }]) {
+      for (
+        const options of [{}, { header: { name: "Authorization" } }, {
+          header: { name: "x-store-token" }
+        }]
+      ) {
         yield* observe({ ...options, decorate }, "/orders")
       }
       deepStrictEqual(seen, [undefined, undefined, "manual"])
@@ -147,10 +190,17 @@ describe("AuthorizedHttpClient", () => {
     })
 
     test("does not replace a header that the request already has, and does not repeat that request", function*() {
-      const { authorizations, client, tokenRequests } = yield* make({ answer: () => ({ status: 401 }) })
+      const { authorizations, client, tokenRequests } = yield* make({
+        answer: () => ({ status: 401 })
+      })
       const response = yield* client.get("/orders", ownHeader)
-      deepStrictEqual([response.status, response.request.headers["authorization"]], [401, "Basic an-invented-value"])
-      deepStrictEqual([yield* authorizations, yield* tokenRequests], [["Basic an-invented-value"], 0])
+      deepStrictEqual([response.status, response.request.headers["authorization"]], [
+        401,
+        "Basic an-invented-value"
+      ])
+      deepStrictEqual([yield* authorizations, yield* tokenRequests], [[
+        "Basic an-invented-value"
+      ], 0])
     })
 
     test("keeps a header that the request already had in the errors of that request", function*() {
@@ -158,8 +208,14 @@ describe("AuthorizedHttpClient", () => {
         request: HttpClientRequest.get("/", ownHeader),
         reason: "Transport"
       })
-      const failing: Decorate = (client) => HttpClient.transformResponse(client, () => Effect.fail(transport))
-      for (const decorate of [(client: HttpClient.HttpClient) => HttpClient.filterStatusOk(client), failing]) {
+      const failing: Decorate = (client) =>
+        HttpClient.transformResponse(client, () => Effect.fail(transport))
+      for (
+        const decorate of [
+          (client: HttpClient.HttpClient) => HttpClient.filterStatusOk(client),
+          failing
+        ]
+      ) {
         const { client } = yield* make({ answer: () => ({ status: 401 }), decorate })
         const error = httpErrorOf(yield* Effect.flip(client.get("/orders", ownHeader)))
         assert.strictEqual(error.request.headers["authorization"], "Basic an-invented-value")
@@ -201,7 +257,9 @@ describe("AuthorizedHttpClient", () => {
         "/v2": "https://api.store.example/v1/v2/orders"
       }
       for (const [prefix, url] of Object.entries(expected)) {
-        const { client, urls } = yield* make({ decorate: HttpClient.mapRequest(HttpClientRequest.prependUrl(prefix)) })
+        const { client, urls } = yield* make({
+          decorate: HttpClient.mapRequest(HttpClientRequest.prependUrl(prefix))
+        })
         yield* client.get("/orders")
         deepStrictEqual(yield* urls, [url])
       }
@@ -221,11 +279,21 @@ describe("AuthorizedHttpClient", () => {
     test("fails with UntrustedOriginError for another origin, port or scheme, without any request", function*() {
       const { client, sent, tokenRequests } = yield* make()
       const urls = [
-        ...["https://evil.example/orders", "http://api.store.example/v1/orders", "https://api.store.example:8443/v1"],
-        ...["https://api.store.example.evil.example/", "https://api.store.example@evil.example/"],
-        ...["https:\\\\evil.example/", "https://[::1]/", "https://0x7f.1/", "https://user:invented@evil.example/"],
-        ...["data:text/plain,x", "https://evil.example/?https://api.store.example/", "ftp://api.store.example/"],
-        ...["https:api.store.example/v1/orders", "blob:https://api.store.example/1", "s3://api.store.example/"]
+        "https://evil.example/orders",
+        "http://api.store.example/v1/orders",
+        "https://api.store.example:8443/v1",
+        "https://api.store.example.evil.example/",
+        "https://api.store.example@evil.example/",
+        "https:\\\\evil.example/",
+        "https://[::1]/",
+        "https://0x7f.1/",
+        "https://user:invented@evil.example/",
+        "data:text/plain,x",
+        "https://evil.example/?https://api.store.example/",
+        "ftp://api.store.example/",
+        "https:api.store.example/v1/orders",
+        "blob:https://api.store.example/1",
+        "s3://api.store.example/"
       ]
       for (const url of urls) {
         // Also with a header of the caller: it may be the header of an earlier request, copied with its token.
@@ -253,16 +321,36 @@ describe("AuthorizedHttpClient", () => {
     })
 
     const files = "https://files.store.example"
-    const insecure = ["/orders", "HTTP://API.store.example/v1/orders", "http://files.store.example/a"]
+    const insecure = [
+      "/orders",
+      "HTTP://API.store.example/v1/orders",
+      "http://files.store.example/a"
+    ]
 
-    test.each<readonly [what: string, settings: Settings, trusted: ReadonlyArray<string>, other: string]>([
+    test.each<
+      readonly [
+        what: string,
+        settings: Settings,
+        trusted: ReadonlyArray<string>,
+        other: string
+      ]
+    >([
       [
         "http, with allowInsecure",
-        { apiUrl: "http://api.store.example/v1", trustedOrigins: ["http://files.store.example"], allowInsecure: true },
+        {
+          apiUrl: "http://api.store.example/v1",
+          trustedOrigins: ["http://files.store.example"],
+          allowInsecure: true
+        },
         insecure,
         "http://other.store.example/a"
       ],
-      ["further origins", { trustedOrigins: [files] }, [`${files}/a`], "https://other.store.example/a"],
+      [
+        "further origins",
+        { trustedOrigins: [files] },
+        [`${files}/a`],
+        "https://other.store.example/a"
+      ],
       ["a host in another notation", {}, ["HTTPS://API.store.example:443/x"], files],
       [
         "an IPv6 host in another notation",
@@ -312,23 +400,44 @@ describe("AuthorizedHttpClient", () => {
       deepStrictEqual(yield* authorizations, bearers("token-1", "token-1", "token-1"))
     })
 
-    test.each<readonly [option: string, options: Partial<AuthorizedHttpClient.Options>, reason: string]>([
-      ["apiUrl", { apiUrl: "http://api.store.example" }, "must be an https URL, or an http URL of this machine"],
-      ["apiUrl", { apiUrl: "https://user:invented@api.store.example" }, "must not contain a user name or password"],
+    test.each<
+      readonly [option: string, options: Partial<AuthorizedHttpClient.Options>, reason: string]
+    >([
+      [
+        "apiUrl",
+        { apiUrl: "http://api.store.example" },
+        "must be an https URL, or an http URL of this machine"
+      ],
+      [
+        "apiUrl",
+        { apiUrl: "https://user:invented@api.store.example" },
+        "must not contain a user name or password"
+      ],
       ["apiUrl", { apiUrl: "https://api.store.example?x=1" }, "must not have a query"],
-      ["client.trustedOrigins", { trustedOrigins: ["http://files.store.example"] }, "must be an https URL"],
+      [
+        "client.trustedOrigins",
+        { trustedOrigins: ["http://files.store.example"] },
+        "must be an https URL"
+      ],
       [
         "client.trustedOrigins",
         { trustedOrigins: ["https://files.store.example/a"] },
         "must contain origins, without a path"
       ],
-      ["client.header.name", { header: { name: "x token" } }, "is not the name of an HTTP header"]
-    ])("names an invalid option when the client is created: %s", function*([option, options, reason]) {
-      const error = yield* Effect.flip(make(options))
-      assert.strictEqual(error.option, option)
-      assert.include(error.reason, reason)
-      assert.notInclude(error.message, "store.example")
-    })
+      [
+        "client.header.name",
+        { header: { name: "x token" } },
+        "is not the name of an HTTP header"
+      ]
+    ])(
+      "names an invalid option when the client is created: %s",
+      function*([option, options, reason]) {
+        const error = yield* Effect.flip(make(options))
+        assert.strictEqual(error.option, option)
+        assert.include(error.reason, reason)
+        assert.notInclude(error.message, "store.example")
+      }
+    )
   })
 
   describe("recovery from a 401", () => {
@@ -344,7 +453,10 @@ describe("AuthorizedHttpClient", () => {
     test("rejects the second token too after a second 401, even if the given client fails on it", function*() {
       for (const decorate of [undefined, HttpClient.filterStatusOk]) {
         const answer = () => ({ status: 401 })
-        const { authorizations, outcomes, rejected, tokenRequests } = yield* observe({ answer, decorate }, "/orders")
+        const { authorizations, outcomes, rejected, tokenRequests } = yield* observe({
+          answer,
+          decorate
+        }, "/orders")
         if (decorate === undefined) deepStrictEqual(outcomes, [401])
         deepStrictEqual([authorizations, rejected, tokenRequests], [
           bearers("token-1", "token-2"),
@@ -355,7 +467,12 @@ describe("AuthorizedHttpClient", () => {
     })
 
     test("rejects the second token only after a 401 that another token can resolve", function*() {
-      for (const second of [{ status: 200 }, { status: 403 }, { status: 401, headers: insufficientScope }]) {
+      for (
+        const second of [{ status: 200 }, { status: 403 }, {
+          status: 401,
+          headers: insufficientScope
+        }]
+      ) {
         const answer = (_: unknown, n: number) => n === 1 ? { status: 401 } : second
         const { outcomes, rejected } = yield* observe({ answer }, "/orders")
         deepStrictEqual([outcomes, rejected], [[second.status], ["token-1"]])
@@ -369,7 +486,10 @@ describe("AuthorizedHttpClient", () => {
         let attempts = 0
         return HttpClient.mapRequest(
           client,
-          (request) => ++attempts === 1 ? request : HttpClientRequest.setHeaders(request, ownHeader.headers)
+          (request) =>
+            ++attempts === 1
+              ? request
+              : HttpClientRequest.setHeaders(request, ownHeader.headers)
         ).pipe(
           HttpClient.retryTransient({ times: 1 })
         )
@@ -377,7 +497,12 @@ describe("AuthorizedHttpClient", () => {
       const under = yield* make({ answer, decorate: ownHeaderAtSecondAttempt })
       const over = yield* make({ answer })
       const retried = ownHeaderAtSecondAttempt(over.client as HttpClient.HttpClient)
-      for (const [client, { authorizations, rejected }] of [[under.client, under], [retried, over]] as const) {
+      for (
+        const [client, { authorizations, rejected }] of [[under.client, under], [
+          retried,
+          over
+        ]] as const
+      ) {
         assert.strictEqual((yield* client.get("/orders")).status, 401)
         deepStrictEqual(yield* authorizations, ["Bearer token-1", "Basic an-invented-value"])
         deepStrictEqual(rejected, [])
@@ -405,7 +530,9 @@ describe("AuthorizedHttpClient", () => {
           [HttpBody.raw(bytes), 1]
         ] as const
       ) {
-        const { authorizations, client, tokenRequests } = yield* make({ answer: rejecting("token-1") })
+        const { authorizations, client, tokenRequests } = yield* make({
+          answer: rejecting("token-1")
+        })
         const response = yield* client.post("/orders", { body })
         assert.strictEqual(response.status, requests === 2 ? 200 : 401, body._tag)
         yield* client.get("/orders")
@@ -424,7 +551,10 @@ describe("AuthorizedHttpClient", () => {
     ]
 
     test("does not recover from a 403, or from a challenge that no token can resolve", function*() {
-      const unauthorized = challenges.map((value) => ({ status: 401, headers: { "www-authenticate": value } }))
+      const unauthorized = challenges.map((value) => ({
+        status: 401,
+        headers: { "www-authenticate": value }
+      }))
       for (const answer of [...unauthorized, { status: 403 }]) {
         deepStrictEqual(yield* observe({ answer: () => answer }, "/orders", "/orders"), {
           outcomes: [answer.status, answer.status],
@@ -445,12 +575,19 @@ describe("AuthorizedHttpClient", () => {
           [undefined, undefined, 200]
         ] as const
       ) {
-        const { client } = yield* make({ retryUnauthorized: ofClient, answer: rejecting("token-1") })
+        const { client } = yield* make({
+          retryUnauthorized: ofClient,
+          answer: rejecting("token-1")
+        })
         const response = yield* client.get("/orders").pipe(
           Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, ofRequest)
         )
         assert.strictEqual(response.status, status)
-        assert.strictEqual((yield* client.get("/orders")).status, 200, "the next request has a new token")
+        assert.strictEqual(
+          (yield* client.get("/orders")).status,
+          200,
+          "the next request has a new token"
+        )
       }
     })
 
@@ -466,7 +603,10 @@ describe("AuthorizedHttpClient", () => {
             decorate,
             acquire: (n) => n === 1 ? token("token-1") : Effect.fail(failure)
           })
-          const [error, next] = [yield* Effect.flip(client.get("/orders")), yield* Effect.flip(client.get("/orders"))]
+          const [error, next] = [
+            yield* Effect.flip(client.get("/orders")),
+            yield* Effect.flip(client.get("/orders"))
+          ]
           deepStrictEqual([error, error.message], [next, next.message])
           assert.strictEqual(error._tag, failure._tag)
           const isTransient = AccessTokenError.isTransient(failure)
@@ -478,9 +618,12 @@ describe("AuthorizedHttpClient", () => {
 
     test("fails with a defect of the source, and with Closed after the scope has closed", function*() {
       const answer = () => ({ status: 401 })
-      const acquire = (n: number) => n === 1 ? token("token-1") : Effect.die("an invented defect")
+      const acquire = (n: number) =>
+        n === 1 ? token("token-1") : Effect.die("an invented defect")
       const exit = yield* Effect.exit((yield* make({ answer, acquire })).client.get("/orders"))
-      deepStrictEqual(Exit.isFailure(exit) ? failuresOf(exit.cause) : [], ["an invented defect"])
+      deepStrictEqual(Exit.isFailure(exit) ? failuresOf(exit.cause) : [], [
+        "an invented defect"
+      ])
       const scope = yield* Scope.make()
       const decorate = HttpClient.tap(() => Scope.close(scope, Exit.void))
       const closing = yield* Scope.extend(make({ answer, decorate }), scope)
@@ -495,16 +638,30 @@ describe("AuthorizedHttpClient", () => {
       ["filterStatusOk", HttpClient.filterStatusOk]
     ])("works over and under %s", function*([name, decorate]) {
       const answer = rejecting("token-1")
-      deepStrictEqual((yield* observe({ answer, decorate }, "/orders")).outcomes, [200], "under")
+      deepStrictEqual(
+        (yield* observe({ answer, decorate }, "/orders")).outcomes,
+        [200],
+        "under"
+      )
       const over = yield* make({ answer })
-      deepStrictEqual(yield* outcomesOf(decorate(over.client as HttpClient.HttpClient), "/orders"), [200], "over")
+      deepStrictEqual(
+        yield* outcomesOf(decorate(over.client as HttpClient.HttpClient), "/orders"),
+        [200],
+        "over"
+      )
       const rejectsAll = yield* make({ answer: () => ({ status: 401 }), decorate })
       const exit = yield* Effect.exit(rejectsAll.client.get("/orders"))
-      assert.strictEqual(Exit.isFailure(exit), name === "filterStatusOk", "401 to every token, under")
+      assert.strictEqual(
+        Exit.isFailure(exit),
+        name === "filterStatusOk",
+        "401 to every token, under"
+      )
     })
 
     test("each attempt of an outer retry attaches the current token and can recover", function*() {
-      const { authorizations, client } = yield* make({ answer: (_, n) => ({ status: [503, 401][n - 1] ?? 200 }) })
+      const { authorizations, client } = yield* make({
+        answer: (_, n) => ({ status: [503, 401][n - 1] ?? 200 })
+      })
       const response = yield* HttpClient.retryTransient(client, { times: 2 }).get("/orders")
       assert.strictEqual(response.status, 200)
       deepStrictEqual(yield* authorizations, bearers("token-1", "token-1", "token-2"))
@@ -533,8 +690,14 @@ describe("AuthorizedHttpClient", () => {
     })
 
     test("converts its errors to RequestErrors whose request lacks the header", function*() {
-      const timeout = new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 1 })
-      const empty = new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })
+      const timeout = new AccessTokenError.TokenRequestError({
+        reason: "Timeout",
+        attempts: 1
+      })
+      const empty = new AccessTokenError.CredentialsError({
+        field: "clientId",
+        reason: "is empty"
+      })
       for (
         const [reason, acquired, url, cause] of [
           ["InvalidUrl", token("token-1"), "https://evil.example/", "UntrustedOriginError"],
@@ -552,10 +715,21 @@ describe("AuthorizedHttpClient", () => {
 
     test("passes on the errors of the HTTP client", function*() {
       const decorate: Decorate = HttpClient.transform((_, request) =>
-        Effect.fail(new HttpClientError.RequestError({ request, reason: "Transport", description: "invented" }))
+        Effect.fail(
+          new HttpClientError.RequestError({
+            request,
+            reason: "Transport",
+            description: "invented"
+          })
+        )
       )
-      const error = yield* Effect.flip((yield* run(token("token-1"), "/orders", decorate)).exit)
-      assert.strictEqual(error.message, "Transport: invented (GET https://api.store.example/v1/orders)")
+      const error = yield* Effect.flip(
+        (yield* run(token("token-1"), "/orders", decorate)).exit
+      )
+      assert.strictEqual(
+        error.message,
+        "Transport: invented (GET https://api.store.example/v1/orders)"
+      )
       assert.isUndefined(error.cause)
     })
   })

@@ -1,7 +1,12 @@
 import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  StoreAuth
+} from "@store-api/core"
 import { inTime, onVirtualTime } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
 import { Context, DateTime, Effect, Exit, Fiber, Layer, Redacted, TestClock } from "effect"
@@ -32,11 +37,16 @@ const authorize = (
   options: Partial<AuthorizedHttpClient.Options> = {}
 ) =>
   Effect.gen(function*() {
-    const source = yield* answering((n, replacing) => n === 1 ? token("token-1") : second(n, replacing))
-    const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
-    const client = yield* AuthorizedHttpClient.withAccessToken(base, { apiUrl, ...options }).pipe(
-      Effect.provide(provider)
+    const source = yield* answering((n, replacing) =>
+      n === 1 ? token("token-1") : second(n, replacing)
     )
+    const provider = yield* Layer.build(
+      Layer.provide(AccessTokenProvider.layer(), source.layer)
+    )
+    const client = yield* AuthorizedHttpClient.withAccessToken(base, { apiUrl, ...options })
+      .pipe(
+        Effect.provide(provider)
+      )
     return { client, tokenRequests: source.calls }
   })
 
@@ -45,7 +55,10 @@ const rejecting = (unauthorized: () => Response) =>
   HttpClient.make((request) =>
     Effect.sync(() => {
       const rejected = request.headers["authorization"] === "Bearer token-1"
-      return HttpClientResponse.fromWeb(request, rejected ? unauthorized() : new Response("{}"))
+      return HttpClientResponse.fromWeb(
+        request,
+        rejected ? unauthorized() : new Response("{}")
+      )
     })
   )
 
@@ -89,8 +102,14 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
     )
     const responses = [yield* repeating.get("/orders"), yield* keeping.get("/orders")]
     yield* settle
-    deepStrictEqual(reads.map((read) => read()), [1, 0, 0], "only the 401 before the repeated request")
-    for (const { status, text } of responses) deepStrictEqual([status, yield* text], [401, "an invented error"])
+    deepStrictEqual(
+      reads.map((read) => read()),
+      [1, 0, 0],
+      "only the 401 before the repeated request"
+    )
+    for (const { status, text } of responses) {
+      deepStrictEqual([status, yield* text], [401, "an invented error"])
+    }
   })
 
   test("delays neither the recovery nor an interruption, whether it never ends, cannot be cancelled or fails", function*() {
@@ -115,7 +134,9 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       }
       const { client, tokenRequests } = yield* authorize(api, () => Effect.never)
       const calling = yield* Effect.fork(client.get("/orders"))
-      yield* Effect.repeat(Effect.zipRight(settle, tokenRequests), { until: (requests) => requests === 2 })
+      yield* Effect.repeat(Effect.zipRight(settle, tokenRequests), {
+        until: (requests) => requests === 2
+      })
       yield* Fiber.interrupt(calling)
       assert.isTrue(Exit.isInterrupted(yield* Fiber.await(calling)), what)
     }
@@ -126,12 +147,18 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
     const never = rejecting(() => new Response(new ReadableStream(), { status: 401 }))
     let early = 0
     for (let moment = 0; moment < 60; moment++) {
-      const { client } = yield* authorize(HttpClient.tapRequest(never, () => steps(5)), () => token("token-2"))
+      const { client } = yield* authorize(
+        HttpClient.tapRequest(never, () => steps(5)),
+        () => token("token-2")
+      )
       const events: Array<string> = []
       const using = yield* Effect.acquireRelease(
         Effect.suspend(() => {
           events.push("acquire")
-          return Effect.map(client.get("/orders"), ({ status }) => events.push(`acquired ${status}`))
+          return Effect.map(
+            client.get("/orders"),
+            ({ status }) => events.push(`acquired ${status}`)
+          )
         }),
         () => Effect.sync(() => events.push("release"))
       ).pipe(Effect.zipRight(Effect.never), Effect.scoped, Effect.fork)
@@ -148,13 +175,19 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
       for (const isInterrupted of [false, true]) {
         const api = yield* CaptureServer.make(
-          CaptureServer.rawThenSilence(CaptureServer.head(401, { "content-length": "1000" }) + "abc"),
+          CaptureServer.rawThenSilence(
+            CaptureServer.head(401, { "content-length": "1000" }) + "abc"
+          ),
           CaptureServer.answer(200, "{}")
         )
         const second = () => isInterrupted ? Effect.never : token("token-2")
         const { client, tokenRequests } = yield* authorize(base, second, { apiUrl: api.url })
-        const calling = yield* Effect.fork(Effect.flatMap(client.get("/orders"), ({ text }) => text))
-        yield* Effect.repeat(Effect.delay(tokenRequests, "10 millis"), { until: (requests) => requests === 2 })
+        const calling = yield* Effect.fork(
+          Effect.flatMap(client.get("/orders"), ({ text }) => text)
+        )
+        yield* Effect.repeat(Effect.delay(tokenRequests, "10 millis"), {
+          until: (requests) => requests === 2
+        })
         if (isInterrupted) yield* Fiber.interrupt(calling)
         else assert.strictEqual(yield* Fiber.join(calling), "{}")
         yield* api.allClosed
@@ -163,8 +196,15 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
 
     test.live("may be empty, even in an uninterruptible region", function*() {
       const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
-      const withoutBody = CaptureServer.raw(CaptureServer.head(401, { "content-length": "7", connection: "close" }))
-      for (const [call, unauthorized] of [["get", CaptureServer.answer(401, "")], ["head", withoutBody]] as const) {
+      const withoutBody = CaptureServer.raw(
+        CaptureServer.head(401, { "content-length": "7", connection: "close" })
+      )
+      for (
+        const [call, unauthorized] of [["get", CaptureServer.answer(401, "")], [
+          "head",
+          withoutBody
+        ]] as const
+      ) {
         const api = yield* CaptureServer.make(
           unauthorized,
           CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))
@@ -176,7 +216,10 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
     })
 
     test.live("does not stop the recovery when the given client has read it", function*() {
-      const base = HttpClient.tap(Context.get(yield* Layer.build(layer), HttpClient.HttpClient), ({ text }) => text)
+      const base = HttpClient.tap(
+        Context.get(yield* Layer.build(layer), HttpClient.HttpClient),
+        ({ text }) => text
+      )
       const api = yield* CaptureServer.make(
         CaptureServer.answer(401, "an invented error"),
         CaptureServer.answer(200, "{}")
@@ -190,25 +233,38 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       ["is short", CaptureServer.keepAlive(401, "a".repeat(60_000)), true],
       ["is long", CaptureServer.keepAlive(401, "a".repeat(5_000_000)), false],
       ["never ends", CaptureServer.endless(401), false],
-      ["stops", CaptureServer.rawThenSilence(CaptureServer.head(401, { "content-length": "7" }) + "abc"), false]
-    ])("leaves the only connection to the token request when it %s", function*([, unauthorized, isReused]) {
-      const api = yield* CaptureServer.make(
-        CaptureServer.keepAlive(200, tokenBody({ access_token: "token-1" })),
-        unauthorized,
-        CaptureServer.keepAlive(200, tokenBody({ access_token: "token-2" })),
-        CaptureServer.keepAlive(200, "{}")
-      )
-      const { client } = yield* StoreAuth.make({
-        authUrl: api.url,
-        apiUrl: api.url,
-        clientId: "demo-client",
-        clientSecret: Redacted.make("an invented secret")
-      }).pipe(Effect.provide(yield* Layer.build(single)))
-      const call = Effect.timeout(client.get("/orders"), "5 seconds")
-      const response = yield* onVirtualTime((virtual) => inTime(virtual, call))
-      deepStrictEqual([response.status, yield* response.text, yield* api.count], [200, "{}", 4])
-      assert.strictEqual((yield* api.connections) === 1, isReused)
-    })
+      [
+        "stops",
+        CaptureServer.rawThenSilence(
+          CaptureServer.head(401, { "content-length": "7" }) + "abc"
+        ),
+        false
+      ]
+    ])(
+      "leaves the only connection to the token request when it %s",
+      function*([, unauthorized, isReused]) {
+        const api = yield* CaptureServer.make(
+          CaptureServer.keepAlive(200, tokenBody({ access_token: "token-1" })),
+          unauthorized,
+          CaptureServer.keepAlive(200, tokenBody({ access_token: "token-2" })),
+          CaptureServer.keepAlive(200, "{}")
+        )
+        const { client } = yield* StoreAuth.make({
+          authUrl: api.url,
+          apiUrl: api.url,
+          clientId: "demo-client",
+          clientSecret: Redacted.make("an invented secret")
+        }).pipe(Effect.provide(yield* Layer.build(single)))
+        const call = Effect.timeout(client.get("/orders"), "5 seconds")
+        const response = yield* onVirtualTime((virtual) => inTime(virtual, call))
+        deepStrictEqual([response.status, yield* response.text, yield* api.count], [
+          200,
+          "{}",
+          4
+        ])
+        assert.strictEqual((yield* api.connections) === 1, isReused)
+      }
+    )
   })
 })
 
@@ -236,7 +292,9 @@ describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
       api,
       (number) =>
         Effect.map(token(`token-${number}`), (token) => {
-          const acquiredAt = DateTime.subtract(now, { millis: number <= old + 1 ? 1001 : 1000 })
+          const acquiredAt = DateTime.subtract(now, {
+            millis: number <= old + 1 ? 1001 : 1000
+          })
           return new AccessToken.AccessToken({ ...token, acquiredAt })
         })
     )

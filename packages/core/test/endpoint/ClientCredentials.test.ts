@@ -13,9 +13,18 @@ const make = (clientId: string, clientSecret: string) =>
 describe("ClientCredentials", () => {
   describe("make", () => {
     test("fails for an empty id and an empty secret, and accepts any other text", function*() {
-      for (const [field, effect] of [["clientId", make("", "x")], ["clientSecret", make("x", "")]] as const) {
+      for (
+        const [field, effect] of [["clientId", make("", "x")], [
+          "clientSecret",
+          make("x", "")
+        ]] as const
+      ) {
         const error = yield* Effect.flip(effect)
-        deepStrictEqual([error._tag, error.field, error.reason], ["CredentialsError", field, "is empty"])
+        deepStrictEqual([error._tag, error.field, error.reason], [
+          "CredentialsError",
+          field,
+          "is empty"
+        ])
       }
       const credentials = yield* make("an id: 100 %", "a & \u00fc\n")
       deepStrictEqual([credentials.clientId, Redacted.value(credentials.clientSecret)], [
@@ -25,14 +34,22 @@ describe("ClientCredentials", () => {
     })
 
     it("are equal when id and secret are equal", () => {
-      assert.isTrue(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "secret")))
-      assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("two", "secret")))
-      assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "other")))
+      assert.isTrue(
+        Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "secret"))
+      )
+      assert.isFalse(
+        Equal.equals(credentialsOf("one", "secret"), credentialsOf("two", "secret"))
+      )
+      assert.isFalse(
+        Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "other"))
+      )
     })
 
     it("do not show the secret when they are printed, nor does the body of the token request", () => {
       const credentials = credentialsOf("invented-id", "invented-secret-canary")
-      for (const value of [credentials, ClientCredentials.make(credentials)]) assert.isFalse(shows(value, "canary"))
+      for (const value of [credentials, ClientCredentials.make(credentials)]) {
+        assert.isFalse(shows(value, "canary"))
+      }
       const { body } = Effect.runSync(TokenRequest.specification.request(credentials))
       assert.notInclude(JSON.stringify(body) + String(body), "canary")
     })
@@ -40,32 +57,66 @@ describe("ClientCredentials", () => {
 
   describe("fromConfig", () => {
     const withEnvironment = (entries: Readonly<Record<string, string>>) =>
-      Effect.provide(Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries)))))
+      Effect.provide(
+        Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries))))
+      )
 
     it.effect("reads STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET", () =>
       Effect.gen(function*() {
         const credentials = yield* ClientCredentials.fromConfig()
-        assert.isTrue(Equal.equals(credentials, credentialsOf("invented-id", "invented secret")))
+        assert.isTrue(
+          Equal.equals(credentials, credentialsOf("invented-id", "invented secret"))
+        )
       }).pipe(
-        withEnvironment({ STORE_API_CLIENT_ID: "invented-id", STORE_API_CLIENT_SECRET: "invented secret" })
+        withEnvironment({
+          STORE_API_CLIENT_ID: "invented-id",
+          STORE_API_CLIENT_SECRET: "invented secret"
+        })
       ))
 
     it.effect.each(
       [
-        ["a missing id", { MY_STORE_CLIENT_SECRET: "canary" }, "clientId", "is missing from the configuration"],
-        ["a missing secret", { MY_STORE_CLIENT_ID: "canary" }, "clientSecret", "is missing from the configuration"],
-        ["an empty secret", { MY_STORE_CLIENT_ID: "canary", MY_STORE_CLIENT_SECRET: "" }, "clientSecret", "is empty"]
+        [
+          "a missing id",
+          { MY_STORE_CLIENT_SECRET: "canary" },
+          "clientId",
+          "is missing from the configuration"
+        ],
+        [
+          "a missing secret",
+          { MY_STORE_CLIENT_ID: "canary" },
+          "clientSecret",
+          "is missing from the configuration"
+        ],
+        [
+          "an empty secret",
+          { MY_STORE_CLIENT_ID: "canary", MY_STORE_CLIENT_SECRET: "" },
+          "clientSecret",
+          "is empty"
+        ]
       ] as const
     )(
       "fails for %s with a CredentialsError that names the variable, not its value",
       ([, entries, field, reason]) =>
         Effect.gen(function*() {
-          const variable = field === "clientId" ? "MY_STORE_CLIENT_ID" : "MY_STORE_CLIENT_SECRET"
+          const variable = field === "clientId"
+            ? "MY_STORE_CLIENT_ID"
+            : "MY_STORE_CLIENT_SECRET"
           const error = yield* Effect.flip(ClientCredentials.fromConfig("MY_STORE"))
           assert.instanceOf(error, AccessTokenError.CredentialsError)
-          deepStrictEqual([error.field, error.reason, error.variable], [field, reason, variable])
-          assert.strictEqual(error.message, `${variable} ${reason}: correct the client credentials.`)
-          assert.strictEqual(error.describe({ [field]: "--flag" }), error.message.replace(variable, "--flag"))
+          deepStrictEqual([error.field, error.reason, error.variable], [
+            field,
+            reason,
+            variable
+          ])
+          assert.strictEqual(
+            error.message,
+            `${variable} ${reason}: correct the client credentials.`
+          )
+          assert.strictEqual(
+            error.describe({ [field]: "--flag" }),
+            error.message.replace(variable, "--flag")
+          )
           assert.isFalse(shows(error, "canary"))
         }).pipe(withEnvironment(entries))
     )
@@ -76,6 +127,8 @@ describe("ClientCredentials", () => {
         assert.strictEqual(error.field, "clientSecret")
         assert.match(error.message, /^STORE_API_CLIENT_SECRET cannot be read/)
         assert.isFalse(shows(error, "canary"))
-      }).pipe(Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", "refused: canary"))))
+      }).pipe(
+        Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", "refused: canary"))
+      ))
   })
 })

@@ -1,14 +1,36 @@
 import { HttpClientRequest } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import type { TokenEndpoint } from "@store-api/core"
-import { AccessToken, AccessTokenError, ClientCredentials, TokenRequest } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  ClientCredentials,
+  type TokenEndpoint,
+  TokenRequest
+} from "@store-api/core"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { prop, test } from "@store-api/testing/test"
-import { ConfigProvider, Effect, FastCheck as FC, Fiber, Layer, Option, Redacted, TestClock } from "effect"
+import {
+  ConfigProvider,
+  Effect,
+  FastCheck as FC,
+  Fiber,
+  Layer,
+  Option,
+  Redacted,
+  TestClock
+} from "effect"
 import * as FakeClient from "../support/fakeClient.js"
-import { character, clientId, clientSecret, credentialsOf, printable, sendable, tokenBody } from "../support/wire.js"
+import {
+  character,
+  clientId,
+  clientSecret,
+  credentialsOf,
+  printable,
+  sendable,
+  tokenBody
+} from "../support/wire.js"
 
 const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
 
@@ -32,9 +54,9 @@ const carried = (request: TokenRequest.TokenRequest, id = clientId, secret = cli
 
 /** Any text that a server may have issued: printable ASCII with every separator, umlauts and emoji. */
 const secretText = FC.string({
-  unit: FC.oneof(FC.constantFrom(...printable, "&", ":", "%", "+", " "), character).filter((c) =>
-    !/[\p{Cc}\p{Cs}]/u.test(c)
-  ),
+  unit: FC.oneof(FC.constantFrom(...printable, "&", ":", "%", "+", " "), character).filter((
+    c
+  ) => !/[\p{Cc}\p{Cs}]/u.test(c)),
   minLength: 1,
   maxLength: 40
 })
@@ -44,11 +66,19 @@ const controls = ["\n", "\0", "\t", "\x1f", "\x7f", "\u0085", "\ud800", "\udc00"
 const unsendable = [
   ...[specification, clientSecretPost(), clientSecretBasic()].flatMap((request) => [
     { request, value: "invented-canary\n", reason: /^ends with a line break/ },
-    ...controls.map((control) => ({ request, value: `invented${control}canary`, reason: /^contains a control char/ }))
+    ...controls.map((control) => ({
+      request,
+      value: `invented${control}canary`,
+      reason: /^contains a control char/
+    }))
   ]),
   { request: specification, value: "invented&canary", reason: /^contains &/ },
   ...["\u00e9", "\u79d8", "\u{1f600}", "\ufeff"].map((letter) => (
-    { request: specification, value: `invented${letter}canary`, reason: /^contains a character beyond ASCII/ }
+    {
+      request: specification,
+      value: `invented${letter}canary`,
+      reason: /^contains a character beyond ASCII/
+    }
   ))
 ]
 
@@ -58,9 +88,16 @@ describe("TokenRequest", () => {
     function*({ reason, request, value }) {
       for (const field of ["clientId", "clientSecret"] as const) {
         const values = { clientId, clientSecret, [field]: value }
-        const environment = { MY_STORE_CLIENT_ID: values.clientId, MY_STORE_CLIENT_SECRET: values.clientSecret }
+        const environment = {
+          MY_STORE_CLIENT_ID: values.clientId,
+          MY_STORE_CLIENT_SECRET: values.clientSecret
+        }
         const credentials = yield* ClientCredentials.fromConfig("MY_STORE").pipe(
-          Effect.provide(Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))))
+          Effect.provide(
+            Layer.setConfigProvider(
+              ConfigProvider.fromMap(new Map(Object.entries(environment)))
+            )
+          )
         )
         const error = yield* Effect.flip(request.request(credentials))
         assert.instanceOf(error, AccessTokenError.CredentialsError)
@@ -82,12 +119,18 @@ describe("TokenRequest", () => {
       )
     })
 
-    prop("carries each sendable value byte for byte, in the order of the specification", [sendable, sendable], (
+    prop("carries each sendable value byte for byte, in the order of the specification", [
+      sendable,
+      sendable
+    ], (
       [id, secret]
     ) => {
       const { basic, method, text } = carried(specification, id, secret)
       deepStrictEqual([method, basic], ["POST", undefined])
-      assert.strictEqual(text, `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`)
+      assert.strictEqual(
+        text,
+        `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
+      )
     })
 
     prop("accepts no other character at any position", [
@@ -103,10 +146,19 @@ describe("TokenRequest", () => {
     })
   })
 
-  const parameters = { scope: "orders:read orders:write", resource: ["https://a.example/?b=c&d", "urn:\u00fc"] }
-  const sent = [["scope", parameters.scope], ...parameters.resource.map((value) => ["resource", value])]
+  const parameters = {
+    scope: "orders:read orders:write",
+    resource: ["https://a.example/?b=c&d", "urn:\u00fc"]
+  }
+  const sent = [
+    ["scope", parameters.scope],
+    ...parameters.resource.map((value) => ["resource", value])
+  ]
 
-  prop("clientSecretPost: any text arrives as it is after form decoding", [secretText, secretText], ([id, secret]) => {
+  prop("clientSecretPost: any text arrives as it is after form decoding", [
+    secretText,
+    secretText
+  ], ([id, secret]) => {
     const { basic, fields, text } = carried(clientSecretPost(parameters), id, secret)
     assert.isUndefined(basic)
     deepStrictEqual(fields, [
@@ -118,20 +170,34 @@ describe("TokenRequest", () => {
     assert.notInclude(text, "+", "not every server reads it as a space")
   })
 
-  prop("clientSecretBasic: any text arrives as it is after form decoding", [secretText, secretText], ([id, secret]) => {
+  prop("clientSecretBasic: any text arrives as it is after form decoding", [
+    secretText,
+    secretText
+  ], ([id, secret]) => {
     const { basic = "", fields } = carried(clientSecretBasic(parameters), id, secret)
-    deepStrictEqual(fields, [["grant_type", "client_credentials"], ...sent], "no credentials in the body")
+    deepStrictEqual(
+      fields,
+      [["grant_type", "client_credentials"], ...sent],
+      "no credentials in the body"
+    )
     const colon = basic.indexOf(":")
     const decoded = [basic.slice(0, colon), basic.slice(colon + 1)].map((text) =>
       decodeURIComponent(text.replaceAll("+", " "))
     )
     deepStrictEqual(decoded, [id, secret])
-    if (!/[%+]|[^\x20-\x7e]/.test(id + secret) && !id.includes(":")) assert.strictEqual(basic, `${id}:${secret}`)
+    if (!/[%+]|[^\x20-\x7e]/.test(id + secret) && !id.includes(":")) {
+      assert.strictEqual(basic, `${id}:${secret}`)
+    }
   })
 
   it("omits empty parameters, and sends another grant_type instead of the default", () => {
     const empty = { scope: "", audience: undefined, secret: Redacted.make("") }
-    const given = { grant_type: "urn:x", ...empty, resource: ["", "r"], key: Redacted.make("k") }
+    const given = {
+      grant_type: "urn:x",
+      ...empty,
+      resource: ["", "r"],
+      key: Redacted.make("k")
+    }
     for (const request of [clientSecretPost(given), clientSecretBasic(given)]) {
       const fields = carried(request).fields.filter(([name]) => !name.startsWith("client_"))
       deepStrictEqual(fields, [["grant_type", "urn:x"], ["resource", "r"], ["key", "k"]])
@@ -140,17 +206,26 @@ describe("TokenRequest", () => {
 
   it("identity depends on the parameters alone: not on their order, the method or the credentials", () => {
     const identityOf = (given: TokenRequest.Parameters) => {
-      const [post, basic] = [clientSecretPost(given), clientSecretBasic(given)].map(({ identity }) =>
-        Redacted.isRedacted(identity) ? Redacted.value(identity) : identity
-      )
+      const [post, basic] = [clientSecretPost(given), clientSecretBasic(given)].map((
+        { identity }
+      ) => Redacted.isRedacted(identity) ? Redacted.value(identity) : identity)
       assert.strictEqual(post, basic)
       return post
     }
-    assert.strictEqual(identityOf({ a: "1", b: ["2", "3"] }), identityOf({ b: ["2", "3"], a: Redacted.make("1") }))
+    assert.strictEqual(
+      identityOf({ a: "1", b: ["2", "3"] }),
+      identityOf({ b: ["2", "3"], a: Redacted.make("1") })
+    )
     assert.strictEqual(identityOf({ grant_type: "" }), identityOf({ scope: [] }))
     const different = [
-      ...[{}, { scope: "a b" }, { scope: "ab" }, { scope: ["a", "b"] }, { scope: "a", b: "" }],
-      ...[{ audience: "a" }, { scope: "a\",\"b" }, { grant_type: "x" }]
+      {},
+      { scope: "a b" },
+      { scope: "ab" },
+      { scope: ["a", "b"] },
+      { scope: "a", b: "" },
+      { audience: "a" },
+      { scope: "a\",\"b" },
+      { grant_type: "x" }
     ]
     assert.strictEqual(new Set(different.map(identityOf)).size, different.length)
     assert.strictEqual(specification.identity, "")
@@ -186,10 +261,17 @@ describe("TokenRequest", () => {
     })
 
     test("a parameter may have a name that contains the name of a credential", function*() {
-      const parameters = { my_client_id: "1", client_id_hint: "2", my_client_secret: "3", client_assertion_type: "4" }
+      const parameters = {
+        my_client_id: "1",
+        client_id_hint: "2",
+        my_client_secret: "3",
+        client_assertion_type: "4"
+      }
       const client = FakeClient.make(FakeClient.token)
       yield* acquire(client, { request: clientSecretBasic(parameters) })
-      deepStrictEqual(client.bodies, [`grant_type=client_credentials&${new URLSearchParams(parameters)}`])
+      deepStrictEqual(client.bodies, [
+        `grant_type=client_credentials&${new URLSearchParams(parameters)}`
+      ])
     })
 
     const control = "must not have control characters in its parameters"
@@ -199,12 +281,23 @@ describe("TokenRequest", () => {
     const tooShort = "must be greater than zero"
 
     test.each([
-      ...["/token?a=canary", "/token#canary", "https://canary.example/", " ", "/canary\n", "/canary\u00f6"].map(
+      ...[
+        "/token?a=canary",
+        "/token#canary",
+        "https://canary.example/",
+        " ",
+        "/canary\n",
+        "/canary\u00f6"
+      ].map(
         (path) => [{ path }, "endpoint.path", noPath] as const
       ),
       ...["token", "/token", "/token/"].map((path) => {
         const reason = `must be the base URL, without ${path.replace(/^\/*/, "/")}`
-        return [{ authUrl: "https://auth.shop.example/token/", path }, "authUrl", reason] as const
+        return [
+          { authUrl: "https://auth.shop.example/token/", path },
+          "authUrl",
+          reason
+        ] as const
       }),
       ...["/v1/oauth/accesstoken", "/base/v1/oauth/accesstoken/"].map((path) => {
         const reason = "must be the base URL, without /v1/oauth/accesstoken"
@@ -213,11 +306,23 @@ describe("TokenRequest", () => {
       [{ maxLifetime: 0 }, "endpoint.maxLifetime", tooShort],
       [{ deadline: 0 }, "endpoint.deadline", tooShort],
       ...[0, NaN, Infinity].map((maxResponseBytes) =>
-        [{ maxResponseBytes }, "endpoint.maxResponseBytes", "must be a whole number from 1"] as const
+        [
+          { maxResponseBytes },
+          "endpoint.maxResponseBytes",
+          "must be a whole number from 1"
+        ] as const
       ),
       [{ request: clientSecretPost({ client_id: "canary" }) }, "endpoint.request", among],
-      [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "endpoint.request", among],
-      [{ request: clientSecretPost({ client_assertion: "canary" }) }, "endpoint.request", among],
+      [
+        { request: clientSecretBasic({ client_secret: Redacted.make("canary") }) },
+        "endpoint.request",
+        among
+      ],
+      [
+        { request: clientSecretPost({ client_assertion: "canary" }) },
+        "endpoint.request",
+        among
+      ],
       // A call that was forgotten, which only a compiler would notice.
       [
         { request: clientSecretBasic as unknown as TokenRequest.TokenRequest },
@@ -227,11 +332,21 @@ describe("TokenRequest", () => {
       // Callers without types.
       ...[5, true, { a: "canary" }, [["canary"]], Redacted.make(5)].map(
         (scope) =>
-          [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "endpoint.request", noTexts] as const
+          [
+            { request: clientSecretPost({ scope } as unknown as Parameters) },
+            "endpoint.request",
+            noTexts
+          ] as const
       ),
-      ...["scope=canary", ["canary"], null, new Map(), new URLSearchParams(), { scope: 0 }, { scope: null }].map(
+      ...["scope=canary", ["canary"], null, new Map(), new URLSearchParams(), { scope: 0 }, {
+        scope: null
+      }].map(
         (parameters) =>
-          [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "endpoint.request", noTexts] as const
+          [
+            { request: clientSecretBasic(parameters as unknown as Parameters) },
+            "endpoint.request",
+            noTexts
+          ] as const
       ),
       [{ path: 5 as unknown as string }, "endpoint.path", noPath],
       [
@@ -242,7 +357,12 @@ describe("TokenRequest", () => {
       [{ request: clientSecretPost({ scope: "canary\n" }) }, "endpoint.request", control],
       [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "endpoint.request", control],
       [
-        { request: { ...clientSecretPost({ client_id: "canary" }), request: specification.request } },
+        {
+          request: {
+            ...clientSecretPost({ client_id: "canary" }),
+            request: specification.request
+          }
+        },
         "endpoint.request",
         among
       ],
@@ -251,7 +371,11 @@ describe("TokenRequest", () => {
         "endpoint.request",
         "must have a scope"
       ],
-      [{ request: TokenRequest.make({ ...specification, maxLifetime: 0 }) }, "endpoint.maxLifetime", tooShort],
+      [
+        { request: TokenRequest.make({ ...specification, maxLifetime: 0 }) },
+        "endpoint.maxLifetime",
+        tooShort
+      ],
       ...[5, ""].map((problem) =>
         [
           { request: TokenRequest.make({ ...specification, problem: problem as string }) },
@@ -261,26 +385,39 @@ describe("TokenRequest", () => {
       ),
       ...[null, 5, {}].map((check) =>
         [
-          { request: TokenRequest.make({ ...specification, checkCredentials: check as unknown as () => Effect.Effect<void> }) },
+          {
+            request: TokenRequest.make({
+              ...specification,
+              checkCredentials: check as unknown as () => Effect.Effect<void>
+            })
+          },
           "endpoint.request.checkCredentials",
           "must be a function"
         ] as const
       ),
       ...[undefined, null, 5].map((identity) =>
         [
-          { request: TokenRequest.make({ ...specification, identity: identity as unknown as string }) },
+          {
+            request: TokenRequest.make({
+              ...specification,
+              identity: identity as unknown as string
+            })
+          },
           "endpoint.request",
           "must come from TokenRequest"
         ] as const
       )
-    ])("%j fails with a ConfigurationError when the layer is built", function*([options, option, reason]) {
-      const client = FakeClient.make(FakeClient.token)
-      const error = yield* Effect.flip(acquire(client, options))
-      deepStrictEqual(client.times, [])
-      assert.instanceOf(error, AccessTokenError.ConfigurationError)
-      deepStrictEqual([error.option, error.reason], [option, reason])
-      assert.isFalse(shows(error, "canary"))
-    })
+    ])(
+      "%j fails with a ConfigurationError when the layer is built",
+      function*([options, option, reason]) {
+        const client = FakeClient.make(FakeClient.token)
+        const error = yield* Effect.flip(acquire(client, options))
+        deepStrictEqual(client.times, [])
+        assert.instanceOf(error, AccessTokenError.ConfigurationError)
+        deepStrictEqual([error.option, error.reason], [option, reason])
+        assert.isFalse(shows(error, "canary"))
+      }
+    )
 
     const day = 24 * 3600
 
@@ -293,38 +430,71 @@ describe("TokenRequest", () => {
       [clientSecretPost(), "1 second", undefined, 1],
       [clientSecretPost(), undefined, undefined, 3600],
       [clientSecretPost(), Infinity, Number.MAX_SAFE_INTEGER, 365 * day],
-      [TokenRequest.make({ identity: "x", request: specification.request }), undefined, 2 * day, day],
+      [
+        TokenRequest.make({ identity: "x", request: specification.request }),
+        undefined,
+        2 * day,
+        day
+      ],
       [TokenRequest.make({ ...specification, identity: "x" }), undefined, day, 3600],
       [TokenRequest.make({ ...specification, maxLifetime: "2 hours" }), undefined, day, 7200],
       [TokenRequest.make({ ...specification, maxLifetime: "2 hours" }), "3 hours", day, 10_800]
-    ])("%#: a token is kept for the shorter of expires_in and maxLifetime", function*([request, longest, sent, kept]) {
-      const client = FakeClient.make(FakeClient.reply(200, tokenBody({ expires_in: sent, scope: "less" })))
-      const token = yield* acquire(client, { request, maxLifetime: longest })
-      assert(token instanceof AccessToken.AccessToken)
-      assert.strictEqual((token.expiresAt.epochMillis - token.acquiredAt.epochMillis) / 1000, kept)
-      assert.strictEqual(token.scope, "less", "the granted scope")
-    })
+    ])(
+      "%#: a token is kept for the shorter of expires_in and maxLifetime",
+      function*([request, longest, sent, kept]) {
+        const client = FakeClient.make(
+          FakeClient.reply(200, tokenBody({ expires_in: sent, scope: "less" }))
+        )
+        const token = yield* acquire(client, { request, maxLifetime: longest })
+        assert(token instanceof AccessToken.AccessToken)
+        assert.strictEqual(
+          (token.expiresAt.epochMillis - token.acquiredAt.epochMillis) / 1000,
+          kept
+        )
+        assert.strictEqual(token.scope, "less", "the granted scope")
+      }
+    )
 
     test.each([
-      ["as URL parameters", HttpClientRequest.get("").pipe(HttpClientRequest.setUrlParam("key", "a b&c"))],
-      ["in a URL", HttpClientRequest.get(new URL("https://elsewhere.example/token?key=a%20b%26c"))],
-      ["in a text", HttpClientRequest.get("https://elsewhere.example/token?key=a%20b%26c#fragment?no")],
+      [
+        "as URL parameters",
+        HttpClientRequest.get("").pipe(HttpClientRequest.setUrlParam("key", "a b&c"))
+      ],
+      [
+        "in a URL",
+        HttpClientRequest.get(new URL("https://elsewhere.example/token?key=a%20b%26c"))
+      ],
+      [
+        "in a text",
+        HttpClientRequest.get("https://elsewhere.example/token?key=a%20b%26c#fragment?no")
+      ],
       [
         "beside a fragment",
-        HttpClientRequest.get("#fragment?no").pipe(HttpClientRequest.setUrlParam("key", "a b&c"))
+        HttpClientRequest.get("#fragment?no").pipe(
+          HttpClientRequest.setUrlParam("key", "a b&c")
+        )
       ]
     ])("the query of a request is sent: %s", function*([, request]) {
       const client = FakeClient.make(FakeClient.token)
-      const ofShop = TokenRequest.make({ identity: "shop", request: () => Effect.succeed(request) })
+      const ofShop = TokenRequest.make({
+        identity: "shop",
+        request: () => Effect.succeed(request)
+      })
       yield* acquire(client, { path: "token", request: ofShop })
       deepStrictEqual(
-        client.requests.map((request) => String(Option.getOrThrow(HttpClientRequest.toUrl(request)))),
+        client.requests.map((request) =>
+          String(Option.getOrThrow(HttpClientRequest.toUrl(request)))
+        ),
         ["https://auth.shop.example/base/token?key=a+b%26c"]
       )
     })
 
     test("each attempt makes its request anew, with Accept, a User-Agent and the URL of the endpoint", function*() {
-      const client = FakeClient.make(FakeClient.reply(503), FakeClient.reply(503), FakeClient.token)
+      const client = FakeClient.make(
+        FakeClient.reply(503),
+        FakeClient.reply(503),
+        FakeClient.token
+      )
       let count = 0
       const request = TokenRequest.make({
         identity: "an assertion",
@@ -344,7 +514,12 @@ describe("TokenRequest", () => {
         ) => [url, accept, headers["user-agent"], headers["x-assertion"]]),
         ["1", "2", "3"].map((
           assertion
-        ) => ["https://auth.shop.example/base/v1/oauth/accesstoken", "application/json", "store-api", assertion])
+        ) => [
+          "https://auth.shop.example/base/v1/oauth/accesstoken",
+          "application/json",
+          "store-api",
+          assertion
+        ])
       )
     })
   })

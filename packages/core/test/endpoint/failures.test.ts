@@ -1,5 +1,11 @@
 /** How failures of the token endpoint are read: error responses, `Retry-After`, and errors of the HTTP client. */
-import { Headers, HttpBody, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import {
+  Headers,
+  HttpBody,
+  HttpClientError,
+  HttpClientRequest,
+  HttpClientResponse
+} from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenRequest } from "@store-api/core"
@@ -11,7 +17,13 @@ import { fromHttpClientError, refusal } from "../../src/internal/endpoint/failur
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
 import * as sanitise from "../../src/internal/endpoint/sanitise.js"
 import { heldToken } from "../support/fakeClient.js"
-import { character, clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
+import {
+  character,
+  clientId,
+  clientSecret,
+  credentialsOf,
+  tokenBody
+} from "../support/wire.js"
 
 describe("error responses", () => {
   const statuses = [400, 401, 403, 404, 405, 408, 413, 429, 500, 502, 503, 504, 529, 599]
@@ -19,7 +31,13 @@ describe("error responses", () => {
   const respond = (
     status: number,
     body: string | undefined,
-    { challenge, id = clientId, isFirst = false, request = TokenRequest.specification, secret = clientSecret }: {
+    {
+      challenge,
+      id = clientId,
+      isFirst = false,
+      request = TokenRequest.specification,
+      secret = clientSecret
+    }: {
       challenge?: string | undefined
       id?: string
       secret?: string
@@ -30,34 +48,76 @@ describe("error responses", () => {
     const credentials = credentialsOf(id, secret)
     const sent = Effect.runSync(request.request(credentials))
     return refusal(
-      { request: sent, credentials, replacing: isFirst ? undefined : heldToken("invented-token-0001") },
+      {
+        request: sent,
+        credentials,
+        replacing: isFirst ? undefined : heldToken("invented-token-0001")
+      },
       { status, headers: Headers.fromInput({ "www-authenticate": challenge }), request: sent },
       body
     )
   }
 
-  const refuse = (...given: Parameters<typeof respond>) => respond(...given) ?? assert.fail("it is not a refusal")
+  const refuse = (...given: Parameters<typeof respond>) =>
+    respond(...given) ?? assert.fail("it is not a refusal")
 
-  const reasons = (body: string, of: ReadonlyArray<number>) => of.map((status) => refuse(status, body).reason)
+  const reasons = (body: string, of: ReadonlyArray<number>) =>
+    of.map((status) => refuse(status, body).reason)
 
   const reasonOf = (status: number): AccessTokenError.TokenRefusedError["reason"] =>
-    ({ 400: "InvalidRequest", 401: "InvalidClient", 408: "Unavailable", 429: "RateLimited" } as const)[status] ??
+    ({
+      400: "InvalidRequest",
+      401: "InvalidClient",
+      408: "Unavailable",
+      429: "RateLimited"
+    } as const)[status] ??
       (status >= 500 ? "Unavailable" : "Other")
 
-  const dialects: ReadonlyArray<readonly [name: string, body: string, code?: string | undefined, text?: string]> = [
-    ["RFC 6749", `{"error":"e","error_description":"a text","error_uri":"https://x.example"}`, "e", "a text"],
-    ["RFC 6749, without a description", `{"error":"unauthorized_client"}`, "unauthorized_client"],
+  const dialects: ReadonlyArray<
+    readonly [name: string, body: string, code?: string | undefined, text?: string]
+  > = [
+    [
+      "RFC 6749",
+      `{"error":"e","error_description":"a text","error_uri":"https://x.example"}`,
+      "e",
+      "a text"
+    ],
+    [
+      "RFC 6749, without a description",
+      `{"error":"unauthorized_client"}`,
+      "unauthorized_client"
+    ],
     ["RFC 6749, an unregistered code", `{"error":"quota.exceeded:7"}`, "quota.exceeded:7"],
-    ["a gateway's ErrorCode", `{"ErrorCode":"missing_field","Error":"No field"}`, "missing_field", "No field"],
-    ["a gateway's fault", `{"fault":{"faultstring":"Spike","detail":{"errorcode":"a.Spike"}}}`, "a.Spike", "Spike"],
-    ["a gateway's fault without a detail", `{"fault":{"faultstring":"Broken"}}`, undefined, "Broken"],
+    [
+      "a gateway's ErrorCode",
+      `{"ErrorCode":"missing_field","Error":"No field"}`,
+      "missing_field",
+      "No field"
+    ],
+    [
+      "a gateway's fault",
+      `{"fault":{"faultstring":"Spike","detail":{"errorcode":"a.Spike"}}}`,
+      "a.Spike",
+      "Spike"
+    ],
+    [
+      "a gateway's fault without a detail",
+      `{"fault":{"faultstring":"Broken"}}`,
+      undefined,
+      "Broken"
+    ],
     [
       "the suite's errors",
       `{"errors":[{"errorCode":"E1001","type":"auth","reason":"why","message":"Not now"},{"errorCode":"E2"}]}`,
       "E1001",
       "Not now"
     ],
-    ["the suite's errors, type and reason", `{"errors":[{"type":"auth","reason":"Because"}]}`, "auth", "Because"],
+    [
+      "the suite's errors, type and reason",
+      `{"errors":[{"type":"auth","reason":"Because"}]}`,
+      "auth",
+      "Because"
+    ],
     ["an empty list of errors", `{"errors":[]}`],
     ["HTML", "<html><body><h1>502 Bad Gateway</h1></body></html>"],
     ["an empty body", ""],
@@ -66,28 +126,76 @@ describe("error responses", () => {
     ["null", "null"],
     ["an array", "[]"],
     ["a string", "\"invalid_client\""],
-    ["fields of other types", `{"error":true,"error_description":{},"ErrorCode":null,"fault":[],"errors":{}}`],
-    ["UPS", `{"response":{"errors":[{"code":"250003","message":"Invalid"}]}}`, "250003", "Invalid"],
-    ["Okta", `{"errorCode":"E0000022","errorSummary":"No","errorCauses":[]}`, "E0000022", "No"],
-    ["WSO2", `{"fault":{"code":900901,"message":"Invalid","description":"Try again"}}`, "900901", "Invalid"],
-    ["DHL", `{"status":403,"title":"Forbidden","detail":"No product"}`, undefined, "No product"],
-    ["Twitch", `{"status":403,"message":"invalid client secret"}`, undefined, "invalid client secret"],
-    ["Facebook", `{"error":{"message":"No app","type":"OAuthException","code":101}}`, "101", "No app"],
-    ["Walmart", `{"error":[{"code":"UNAUTHORIZED.GMP","description":"Denied"}]}`, "UNAUTHORIZED.GMP", "Denied"],
-    ["a code far down", `${`{"error":`.repeat(4)}${`{"code":"E","error":`.repeat(7000)}1${"}".repeat(7004)}`],
+    [
+      "fields of other types",
+      `{"error":true,"error_description":{},"ErrorCode":null,"fault":[],"errors":{}}`
+    ],
+    [
+      "UPS",
+      `{"response":{"errors":[{"code":"250003","message":"Invalid"}]}}`,
+      "250003",
+      "Invalid"
+    ],
+    [
+      "Okta",
+      `{"errorCode":"E0000022","errorSummary":"No","errorCauses":[]}`,
+      "E0000022",
+      "No"
+    ],
+    [
+      "WSO2",
+      `{"fault":{"code":900901,"message":"Invalid","description":"Try again"}}`,
+      "900901",
+      "Invalid"
+    ],
+    [
+      "DHL",
+      `{"status":403,"title":"Forbidden","detail":"No product"}`,
+      undefined,
+      "No product"
+    ],
+    [
+      "Twitch",
+      `{"status":403,"message":"invalid client secret"}`,
+      undefined,
+      "invalid client secret"
+    ],
+    [
+      "Facebook",
+      `{"error":{"message":"No app","type":"OAuthException","code":101}}`,
+      "101",
+      "No app"
+    ],
+    [
+      "Walmart",
+      `{"error":[{"code":"UNAUTHORIZED.GMP","description":"Denied"}]}`,
+      "UNAUTHORIZED.GMP",
+      "Denied"
+    ],
+    [
+      "a code far down",
+      `${`{"error":`.repeat(4)}${`{"code":"E","error":`.repeat(7000)}1${"}".repeat(7004)}`
+    ],
     ["hostile keys", `{"__proto__":{"error":"polluted"},"constructor":{"error":"polluted"}}`]
   ]
 
-  it.each(dialects)("of %s have its code, description and the reason of their status", (_name, body, code, text) => {
-    for (const status of statuses) {
-      const error = refuse(status, body)
-      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-      deepStrictEqual([error.httpStatus, error.reason], [status, reasonOf(status)])
-      deepStrictEqual([error.code, error.description], [code, text])
-      assert.isUndefined(error.retryAt)
+  it.each(dialects)(
+    "of %s have its code, description and the reason of their status",
+    (_name, body, code, text) => {
+      for (const status of statuses) {
+        const error = refuse(status, body)
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual([error.httpStatus, error.reason], [status, reasonOf(status)])
+        deepStrictEqual([error.code, error.description], [code, text])
+        assert.isUndefined(error.retryAt)
+      }
+      deepStrictEqual(
+        refuse(400, body, { isFirst: true }),
+        refuse(400, body),
+        "the same without a token to replace"
+      )
     }
-    deepStrictEqual(refuse(400, body, { isFirst: true }), refuse(400, body), "the same without a token to replace")
-  })
+  )
 
   it.each([
     `{"error":"invalid_client"}`,
@@ -101,28 +209,65 @@ describe("error responses", () => {
     deepStrictEqual<ReadonlyArray<string>>(reasons(body, [400, 403, 500, 429]), expected)
   })
 
-  it.each(["Bearer", "Bearer realm=\"a\"", "bearer error=\"invalid_token\"", "Basic realm=\"a\", Bearer realm=\"a\""])(
+  it.each([
+    "Bearer",
+    "Bearer realm=\"a\"",
+    "bearer error=\"invalid_token\"",
+    "Basic realm=\"a\", Bearer realm=\"a\""
+  ])(
     "a 401 with the challenge of an API (%s) is not InvalidClient, and the message names authUrl",
     (challenge) => {
-      const codes = ["invalid_token", "not_invalid_request", "invalid_requests"].map((code) => `{"error":"${code}"}`)
-      for (const body of ["", "<html>", ...codes, `{"errors":[{"errorCode":"E7","message":"No"}]}`]) {
+      const codes = ["invalid_token", "not_invalid_request", "invalid_requests"].map((code) =>
+        `{"error":"${code}"}`
+      )
+      for (
+        const body of [
+          "",
+          "<html>",
+          ...codes,
+          `{"errors":[{"errorCode":"E7","message":"No"}]}`
+        ]
+      ) {
         const error = refuse(401, body, { challenge })
         assert.strictEqual(error.reason, "Other", body)
         assert.include(error.message, "check authUrl")
         assert.notInclude(error.message, "secret")
       }
-      for (const code of ["invalid_client", "invalid_request", "invalid_grant", "unauthorized_client"]) {
-        assert.strictEqual(refuse(401, `{"error":"${code}"}`, { challenge }).reason, "InvalidClient", code)
+      for (
+        const code of [
+          "invalid_client",
+          "invalid_request",
+          "invalid_grant",
+          "unauthorized_client"
+        ]
+      ) {
+        assert.strictEqual(
+          refuse(401, `{"error":"${code}"}`, { challenge }).reason,
+          "InvalidClient",
+          code
+        )
       }
-      assert.strictEqual(refuse(401, `{"ErrorCode":"invalid_client"}`, { challenge }).reason, "InvalidClient")
+      assert.strictEqual(
+        refuse(401, `{"ErrorCode":"invalid_client"}`, { challenge }).reason,
+        "InvalidClient"
+      )
       assert.strictEqual(refuse(400, "", { challenge }).reason, "InvalidRequest")
       assert.strictEqual(refuse(503, "", { challenge }).reason, "Unavailable")
     }
   )
 
   it("a 401 with another challenge is InvalidClient", () => {
-    const others = ["Basic realm=\"tokens\"", "Basic realm=\"tokens, bearer only\"", "Digest", "Bearers", "", undefined]
-    for (const challenge of others) assert.strictEqual(refuse(401, "", { challenge }).reason, "InvalidClient")
+    const others = [
+      "Basic realm=\"tokens\"",
+      "Basic realm=\"tokens, bearer only\"",
+      "Digest",
+      "Bearers",
+      "",
+      undefined
+    ]
+    for (const challenge of others) {
+      assert.strictEqual(refuse(401, "", { challenge }).reason, "InvalidClient")
+    }
   })
 
   it("is InvalidClient even if the client id is a part of the code", () => {
@@ -139,13 +284,19 @@ describe("error responses", () => {
     ...["bad_verification_code", "not_server_error", "temporarily_unavailable_too"]
       .map((code): [string, string] => [`{"error":"${code}"}`, "Other"]),
     [`{"error":{"message":"in an object"}}`, "Other"]
-  ])("a success with an error and no token is a refusal, whose code decides its reason: %s", (body, reason) => {
-    for (const status of [200, 201]) {
-      const error = refuse(status, body)
-      deepStrictEqual([error.httpStatus, error.reason], [status, reason])
-      deepStrictEqual([error.code, error.description], [refuse(400, body).code, refuse(400, body).description])
+  ])(
+    "a success with an error and no token is a refusal, whose code decides its reason: %s",
+    (body, reason) => {
+      for (const status of [200, 201]) {
+        const error = refuse(status, body)
+        deepStrictEqual([error.httpStatus, error.reason], [status, reason])
+        deepStrictEqual([error.code, error.description], [
+          refuse(400, body).code,
+          refuse(400, body).description
+        ])
+      }
     }
-  })
+  )
 
   it("the status of an error decides its reason, even if its code means that the server is not available", () => {
     for (const error of ["temporarily_unavailable", "server_error", "invalid_scope"]) {
@@ -157,14 +308,29 @@ describe("error responses", () => {
   it.each([
     tokenBody({ error: "invalid_client" }),
     tokenBody({ access_token: "not usable", error: "invalid_client" }),
-    ...[`{"error":null}`, `{"ErrorCode":"invalid_client"}`, `"error"`, `["error"]`, "null", "error", undefined]
+    `{"error":null}`,
+    `{"ErrorCode":"invalid_client"}`,
+    `"error"`,
+    `["error"]`,
+    "null",
+    "error",
+    undefined
   ])("a success with a token or without an error is not a refusal: %s", (body) => {
     assert.isUndefined(respond(200, body))
     assert.isDefined(respond(400, body), "control: the status alone is enough")
   })
 
   it("omits a code that is not a single word", () => {
-    for (const code of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
+    for (
+      const code of [
+        "not a code",
+        "",
+        "a".repeat(101),
+        "code\r\ninjected",
+        "c\u00f6de",
+        "<b>code</b>"
+      ]
+    ) {
       assert.isUndefined(refuse(400, JSON.stringify({ error: code })).code, code)
     }
     assert.strictEqual(refuse(400, `{"error":"${"a".repeat(100)}"}`).code, "a".repeat(100))
@@ -188,7 +354,9 @@ describe("error responses", () => {
   const rawBasic = TokenRequest.make({
     identity: "Basic without encoding",
     request: ({ clientId, clientSecret }) =>
-      Effect.succeed(HttpClientRequest.basicAuth(HttpClientRequest.post(""), clientId, clientSecret))
+      Effect.succeed(
+        HttpClientRequest.basicAuth(HttpClientRequest.post(""), clientId, clientSecret)
+      )
   })
   const json = TokenRequest.make({
     identity: "JSON",
@@ -202,16 +370,40 @@ describe("error responses", () => {
 
   it.each([
     ["an-id", "p+lus", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
-    ["an-id", "per%2525cent", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
+    ["an-id", "per%2525cent", {
+      basic: true,
+      post: false,
+      rawBasic: true,
+      raw: true,
+      json: false
+    }],
     ["an-id", "%", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
     ["p+lus", "a=b", { basic: true, post: false, rawBasic: true, raw: true, json: false }],
-    ["co:lon", "plain", { basic: true, post: false, rawBasic: false, raw: false, json: false }],
-    ["an-id", "co:lon", { basic: false, post: false, rawBasic: false, raw: false, json: false }]
+    ["co:lon", "plain", {
+      basic: true,
+      post: false,
+      rawBasic: false,
+      raw: false,
+      json: false
+    }],
+    ["an-id", "co:lon", {
+      basic: false,
+      post: false,
+      rawBasic: false,
+      raw: false,
+      json: false
+    }]
   ])(
     "InvalidClient reports what form decoding changes of a request, whoever made it: %s %s",
     (id, secret, expected) => {
       const raw = TokenRequest.make({ identity: "unencoded", request: specification.request })
-      const requests = { basic: clientSecretBasic(), post: clientSecretPost(), rawBasic, raw, json }
+      const requests = {
+        basic: clientSecretBasic(),
+        post: clientSecretPost(),
+        rawBasic,
+        raw,
+        json
+      }
       const changed = Object.entries(requests).map(([name, request]) =>
         [name, refuse(401, "", { id, secret, request }).changedByFormDecoding] as const
       )
@@ -239,45 +431,96 @@ describe("error responses", () => {
       received = sent
     ): string | undefined => {
       const response = { status: 400, headers: Headers.empty, request: received }
-      const attempt = { request: sent, credentials: credentialsOf(clientId, clientSecret), replacing: undefined }
-      const refused = refusal(attempt, response, JSON.stringify({ error_description: `no ${repeated} here` }))
+      const attempt = {
+        request: sent,
+        credentials: credentialsOf(clientId, clientSecret),
+        replacing: undefined
+      }
+      const refused = refusal(
+        attempt,
+        response,
+        JSON.stringify({ error_description: `no ${repeated} here` })
+      )
       return (refused ?? assert.fail("it is not a refusal")).description
     }
 
     const post = HttpClientRequest.post("")
     const form = new FormData()
     form.set("key", key)
-    const places: ReadonlyArray<readonly [place: string, sent: HttpClientRequest.HttpClientRequest]> = [
+    const places: ReadonlyArray<
+      readonly [place: string, sent: HttpClientRequest.HttpClientRequest]
+    > = [
       ["a header", HttpClientRequest.setHeader(post, "x-api-key", key)],
-      ["a header whose name begins like one that describes the message", HttpClientRequest.setHeader(post, "content-hmac", key)],
-      ["a header with a scheme", HttpClientRequest.setHeader(post, "x-authorization", `ApiKey ${key}`)],
+      [
+        "a header whose name begins like one that describes the message",
+        HttpClientRequest.setHeader(post, "content-hmac", key)
+      ],
+      [
+        "a header with a scheme",
+        HttpClientRequest.setHeader(post, "x-authorization", `ApiKey ${key}`)
+      ],
       ["a bearer token", HttpClientRequest.bearerToken(post, key)],
-      ["the password of basic", HttpClientRequest.setHeader(post, "authorization", `basic ${btoa(`shop:${key}`)}`)],
+      [
+        "the password of basic",
+        HttpClientRequest.setHeader(post, "authorization", `basic ${btoa(`shop:${key}`)}`)
+      ],
       ["the password of Basic", HttpClientRequest.basicAuth(post, clientId, key)],
       ["the user name of Basic", HttpClientRequest.basicAuth(post, key, "")],
-      ["a parameter of a scheme", HttpClientRequest.setHeader(post, "authorization", `Key id="x", key="${key}"`)],
+      [
+        "a parameter of a scheme",
+        HttpClientRequest.setHeader(post, "authorization", `Key id="x", key="${key}"`)
+      ],
       ["a cookie", HttpClientRequest.setHeader(post, "cookie", `lang=en; key=${key}`)],
       ["a form", HttpClientRequest.bodyUrlParams(post, { scope: "a", key })],
-      ["an unencoded form", HttpClientRequest.bodyText(post, `scope=a&key=${key}`, "text/plain")],
-      ["a form without bytes", HttpClientRequest.setBody(post, HttpBody.raw(new URLSearchParams({ key })))],
+      [
+        "an unencoded form",
+        HttpClientRequest.bodyText(post, `scope=a&key=${key}`, "text/plain")
+      ],
+      [
+        "a form without bytes",
+        HttpClientRequest.setBody(post, HttpBody.raw(new URLSearchParams({ key })))
+      ],
       ["a multipart form", HttpClientRequest.bodyFormData(post, form)],
       ["JSON", HttpClientRequest.bodyUnsafeJson(post, { key })],
-      ["JSON, at any depth", HttpClientRequest.bodyUnsafeJson(post, { data: [{ attributes: { key } }] })],
-      ["a query", HttpClientRequest.setUrlParam(HttpClientRequest.get("https://a.example"), "key", key)],
-      ["the query of the URL", HttpClientRequest.get(`https://a.example/?key=${encodeURIComponent(key)}`)]
+      [
+        "JSON, at any depth",
+        HttpClientRequest.bodyUnsafeJson(post, { data: [{ attributes: { key } }] })
+      ],
+      [
+        "a query",
+        HttpClientRequest.setUrlParam(HttpClientRequest.get("https://a.example"), "key", key)
+      ],
+      [
+        "the query of the URL",
+        HttpClientRequest.get(`https://a.example/?key=${encodeURIComponent(key)}`)
+      ]
     ]
 
     it.each(places)("drops a description that repeats a value in %s", (_place, sent) => {
       assert.isUndefined(descriptionOf(sent, key))
       assert.isUndefined(descriptionOf(sent, `"${encodeURIComponent(key)}"`))
       assert.isUndefined(descriptionOf(post, key, sent), "the HTTP client added it")
-      assert.isUndefined(descriptionOf(sent, key, post), "the HTTP client removed it from the request of its response")
-      assert.strictEqual(descriptionOf(sent, "other"), "no other here", "control: another text is kept")
-      assert.strictEqual(descriptionOf(post, key), `no ${key} here`, "control: it was not sent")
+      assert.isUndefined(
+        descriptionOf(sent, key, post),
+        "the HTTP client removed it from the request of its response"
+      )
+      assert.strictEqual(
+        descriptionOf(sent, "other"),
+        "no other here",
+        "control: another text is kept"
+      )
+      assert.strictEqual(
+        descriptionOf(post, key),
+        `no ${key} here`,
+        "control: it was not sent"
+      )
     })
 
     it("counts a value of at least 8 characters", () => {
-      const sent = HttpClientRequest.setHeaders(post, { "x-plan": "premium", "x-key": "premium8" })
+      const sent = HttpClientRequest.setHeaders(post, {
+        "x-plan": "premium",
+        "x-key": "premium8"
+      })
       assert.strictEqual(descriptionOf(sent, "premium"), "no premium here")
       assert.isUndefined(descriptionOf(sent, "premium8"))
     })
@@ -294,13 +537,18 @@ describe("error responses", () => {
     })
 
     it("counts a number in JSON", () => {
-      assert.isUndefined(descriptionOf(HttpClientRequest.bodyUnsafeJson(post, { pin: 12_345_678 }), "12345678"))
+      assert.isUndefined(
+        descriptionOf(HttpClientRequest.bodyUnsafeJson(post, { pin: 12_345_678 }), "12345678")
+      )
     })
 
     it("replaces the client id, wherever it was sent", () => {
       const sent = HttpClientRequest.bodyUrlParams(post, { appid: clientId }).pipe(
         HttpClientRequest.setUrlParam("user", clientId),
-        HttpClientRequest.setHeaders({ "x-app": clientId, "cookie": `app=${encodeURIComponent(clientId)}` }),
+        HttpClientRequest.setHeaders({
+          "x-app": clientId,
+          "cookie": `app=${encodeURIComponent(clientId)}`
+        }),
         HttpClientRequest.basicAuth(clientId, key)
       )
       assert.strictEqual(descriptionOf(sent, clientId), "no <client id> here")
@@ -310,24 +558,40 @@ describe("error responses", () => {
       ["invented+client%41", specification],
       ["invented:client", clientSecretBasic()],
       ["invented:client", clientSecretPost()]
-    ])("replaces a client id that was encoded, or that form decoding would change: %s", (id, request) => {
-      const credentials = credentialsOf(id, clientSecret)
-      const sent = Effect.runSync(request.request(credentials))
-      const error = refusal(
-        { request: sent, credentials, replacing: undefined },
-        { status: 400, headers: Headers.empty, request: sent },
-        JSON.stringify({ error_description: `no ${id} here` })
-      )
-      assert.strictEqual(error?.description, "no <client id> here")
-    })
+    ])(
+      "replaces a client id that was encoded, or that form decoding would change: %s",
+      (id, request) => {
+        const credentials = credentialsOf(id, clientSecret)
+        const sent = Effect.runSync(request.request(credentials))
+        const error = refusal(
+          { request: sent, credentials, replacing: undefined },
+          { status: 400, headers: Headers.empty, request: sent },
+          JSON.stringify({ error_description: `no ${id} here` })
+        )
+        assert.strictEqual(error?.description, "no <client id> here")
+      }
+    )
 
-    it.each(["client_credentials", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "account_credentials"])(
+    it.each([
+      "client_credentials",
+      "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+      "account_credentials"
+    ])(
       "keeps a constant of the protocol: %s",
       (value) => {
         const fields = { grant_type: value, client_assertion_type: value, grantType: value }
-        assert.strictEqual(descriptionOf(HttpClientRequest.bodyUrlParams(post, fields), value), `no ${value} here`)
-        assert.strictEqual(descriptionOf(HttpClientRequest.bodyUnsafeJson(post, fields), value), `no ${value} here`)
-        assert.isUndefined(descriptionOf(HttpClientRequest.bodyUrlParams(post, { key: value }), value), "control")
+        assert.strictEqual(
+          descriptionOf(HttpClientRequest.bodyUrlParams(post, fields), value),
+          `no ${value} here`
+        )
+        assert.strictEqual(
+          descriptionOf(HttpClientRequest.bodyUnsafeJson(post, fields), value),
+          `no ${value} here`
+        )
+        assert.isUndefined(
+          descriptionOf(HttpClientRequest.bodyUrlParams(post, { key: value }), value),
+          "control"
+        )
       }
     )
 
@@ -335,11 +599,17 @@ describe("error responses", () => {
       "keeps the value of a header that describes the message: %s",
       (name) => {
         assert.strictEqual(
-          descriptionOf(HttpClientRequest.setHeader(post, name, "a/media-type"), "a/media-type"),
+          descriptionOf(
+            HttpClientRequest.setHeader(post, name, "a/media-type"),
+            "a/media-type"
+          ),
           "no a/media-type here"
         )
         assert.isUndefined(
-          descriptionOf(HttpClientRequest.setHeader(post, `x-${name}`, "a/media-type"), "a/media-type"),
+          descriptionOf(
+            HttpClientRequest.setHeader(post, `x-${name}`, "a/media-type"),
+            "a/media-type"
+          ),
           "control"
         )
       }
@@ -347,8 +617,15 @@ describe("error responses", () => {
 
     it("drops a code that is a value of the request, unless it is registered", () => {
       const codeOf = (error: string) => {
-        const sent = HttpClientRequest.setHeaders(post, { "x-key": "key-of-a-shop", "x-hint": "invalid_scope" })
-        const attempt = { request: sent, credentials: credentialsOf(clientId, clientSecret), replacing: undefined }
+        const sent = HttpClientRequest.setHeaders(post, {
+          "x-key": "key-of-a-shop",
+          "x-hint": "invalid_scope"
+        })
+        const attempt = {
+          request: sent,
+          credentials: credentialsOf(clientId, clientSecret),
+          replacing: undefined
+        }
         const response = { status: 400, headers: Headers.empty, request: sent }
         return refusal(attempt, response, JSON.stringify({ error }))?.code
       }
@@ -362,16 +639,23 @@ describe("error responses", () => {
     const parameters = { child_secret: Redacted.make("invented-child"), scope: "orders" }
     for (const make of [TokenRequest.clientSecretBasic, TokenRequest.clientSecretPost]) {
       const describe = (error_description: string) =>
-        refuse(400, JSON.stringify({ error_description }), { secret: "per%c+nt", request: make(parameters) })
+        refuse(400, JSON.stringify({ error_description }), {
+          secret: "per%c+nt",
+          request: make(parameters)
+        })
           .description
       assert.isUndefined(describe("no child invented-child"))
       assert.strictEqual(describe("no scope orders"), "no scope orders")
       const header = Buffer.from("an-id:per%25c%2Bnt").toString("base64")
       const secret = "p\u00e4ssw\u00f6rd"
-      const echoed = JSON.stringify({ error_description: `you sent ${encodeURIComponent(secret)}` })
+      const echoed = JSON.stringify({
+        error_description: `you sent ${encodeURIComponent(secret)}`
+      })
       const umlauts = refuse(400, echoed, { secret, request: make(parameters) }).description
       assert.isUndefined(umlauts)
-      if (make === TokenRequest.clientSecretBasic) assert.isUndefined(describe(`got Basic ${header}`))
+      if (make === TokenRequest.clientSecretBasic) {
+        assert.isUndefined(describe(`got Basic ${header}`))
+      }
     }
   })
 
@@ -390,7 +674,11 @@ describe("error responses", () => {
         deepStrictEqual([error.code, error.description], ["invalid_client", undefined])
         assert.notInclude(renderings(error), "you sent")
         const other = JSON.stringify(body).replace(value, "something")
-        assert.strictEqual(refuse(400, other).description, "you sent something here", "control: it is kept")
+        assert.strictEqual(
+          refuse(400, other).description,
+          "you sent something here",
+          "control: it is kept"
+        )
       }
     }
   )
@@ -403,20 +691,42 @@ describe("error responses", () => {
         assert.isFalse(shows(error, value))
       }
     }
-    assert.strictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, "invented-other-7f3a")
+    assert.strictEqual(
+      refuse(400, `{"error":"invented-other-7f3a"}`).code,
+      "invented-other-7f3a"
+    )
     assert.strictEqual(refuse(400, `{"error":"no_shop"}`, { id: "shop" }).code, "no_shop")
   })
 
-  const hostile = ["\u0000", "\r", "\n", "\u202e", "\u2028", "\ud800", "\udc00", "\u{1f600}", " ", "\u{e0001}"]
+  const hostile = [
+    "\u0000",
+    "\r",
+    "\n",
+    "\u202e",
+    "\u2028",
+    "\ud800",
+    "\udc00",
+    "\u{1f600}",
+    " ",
+    "\u{e0001}"
+  ]
 
-  prop("no description contains a control or formatting character, a line break, or more than 256 characters", [
-    FC.string({ unit: FC.oneof(FC.constantFrom(...hostile), character), maxLength: 600 })
-  ], ([text]) => {
-    const error = refuse(400, JSON.stringify({ error_description: text }), { id: "c", secret: "\u007e\u007e\u007e" })
-    const description = error.description ?? "x"
-    assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
-    assert.isTrue(description.length >= 1 && description.length <= 256)
-  }, { fastCheck: { numRuns: 500 } })
+  prop(
+    "no description contains a control or formatting character, a line break, or more than 256 characters",
+    [
+      FC.string({ unit: FC.oneof(FC.constantFrom(...hostile), character), maxLength: 600 })
+    ],
+    ([text]) => {
+      const error = refuse(400, JSON.stringify({ error_description: text }), {
+        id: "c",
+        secret: "\u007e\u007e\u007e"
+      })
+      const description = error.description ?? "x"
+      assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
+      assert.isTrue(description.length >= 1 && description.length <= 256)
+    },
+    { fastCheck: { numRuns: 500 } }
+  )
 
   const fields = ["error", "error_description", "ErrorCode", "Error", "fault", "errors"]
 
@@ -437,61 +747,117 @@ describe("error responses", () => {
 
 describe("sanitise", () => {
   const nobody = { clientId: "", secrets: [] }
-  const knowing = (...secrets: ReadonlyArray<string>) => ({ clientId: "invented-client", secrets })
+  const knowing = (...secrets: ReadonlyArray<string>) => ({
+    clientId: "invented-client",
+    secrets
+  })
 
-  const bytesOf = (before: string, secret: string, after = "") => Buffer.from(before + secret + after)
+  const bytesOf = (before: string, secret: string, after = "") =>
+    Buffer.from(before + secret + after)
   const hexOf = (character: string) => character.charCodeAt(0).toString(16)
-  const entities: Readonly<Record<string, string>> = { "&": "amp", "<": "lt", ">": "gt", "\"": "quot", "'": "apos" }
+  const entities: Readonly<Record<string, string>> = {
+    "&": "amp",
+    "<": "lt",
+    ">": "gt",
+    "\"": "quot",
+    "'": "apos"
+  }
   const escapedForHtml = (
     text: string,
     name: (character: string) => string | undefined = (character) => entities[character]
   ) => text.replace(/[&<>"']/g, (character) => `&${name(character)};`)
-  const encodings: ReadonlyArray<readonly [name: string, encode: (secret: string) => string]> = [
-    ["as it was sent", (secret) => secret],
-    ["over two lines", (secret) => `${secret.slice(0, 5)}\r\n  ${secret.slice(5)}`],
+  const encodings: ReadonlyArray<readonly [name: string, encode: (secret: string) => string]> =
     [
-      "with its percent signs decoded",
-      (secret) => secret.replace(/%([\da-f]{2})/gi, (code) => decodeURIComponent(code))
-    ],
-    ["with its plus signs as spaces", (secret) => secret.replaceAll("+", " ")],
-    ["percent-encoded", encodeURIComponent],
-    ["percent-encoded in lower case", (secret) => encodeURIComponent(secret).toLowerCase()],
-    ["percent-encoded, each byte", (secret) => bytesOf("", secret).toString("hex").replace(/../g, "%$&")],
-    ["form-encoded", (secret) => new URLSearchParams({ x: secret }).toString().slice(2)],
-    ["percent-encoded twice", (secret) => encodeURIComponent(encodeURIComponent(secret))],
-    ["escaped for HTML", (secret) => escapedForHtml(secret, (character) => entities[character])],
-    ["escaped for HTML, in decimal", (secret) => escapedForHtml(secret, (character) => `#${character.charCodeAt(0)}`)],
-    ["escaped for HTML, with zeros", (secret) => escapedForHtml(secret, (character) => `#0${character.charCodeAt(0)}`)],
-    ["escaped for HTML, in hexadecimal", (secret) => escapedForHtml(secret, (character) => `#X${hexOf(character)}`)],
-    ["escaped for HTML twice", (secret) => escapedForHtml(escapedForHtml(secret))],
-    ["escaped for JSON", (secret) => JSON.stringify(secret).slice(1, -1)],
-    ["escaped for JSON, with slashes", (secret) => JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/")],
-    ["escaped for JSON, each character", (secret) => secret.replace(/./gs, (it) => `\\u${hexOf(it).padStart(4, "0")}`)],
-    ["escaped for JSON twice", (secret) => JSON.stringify(JSON.stringify(secret))],
-    ["escaped for JSON and HTML", (secret) => escapedForHtml(JSON.stringify(secret))],
-    ["escaped for HTML and JSON", (secret) => JSON.stringify(escapedForHtml(secret))],
-    ["percent-encoded and escaped for HTML", (secret) => escapedForHtml(encodeURIComponent(secret))],
-    ["in base64, percent-encoded", (secret) => encodeURIComponent(bytesOf("", secret).toString("base64"))],
-    ["in base64, escaped for JSON", (secret) => bytesOf("", secret).toString("base64").replaceAll("/", "\\/")],
-    ["in base64", (secret) => bytesOf("", secret).toString("base64")],
-    ["in base64, after one byte", (secret) => bytesOf(":", secret).toString("base64")],
-    ["in base64, after two bytes", (secret) => bytesOf("::", secret, "&").toString("base64")],
-    ["in base64url", (secret) => bytesOf("", secret).toString("base64url")],
-    ["in base64url, after one byte", (secret) => bytesOf(":", secret).toString("base64url")],
-    ["in base64url, after two bytes", (secret) => bytesOf("::", secret).toString("base64url")]
-  ]
+      ["as it was sent", (secret) => secret],
+      ["over two lines", (secret) => `${secret.slice(0, 5)}\r\n  ${secret.slice(5)}`],
+      [
+        "with its percent signs decoded",
+        (secret) => secret.replace(/%([\da-f]{2})/gi, (code) => decodeURIComponent(code))
+      ],
+      ["with its plus signs as spaces", (secret) => secret.replaceAll("+", " ")],
+      ["percent-encoded", encodeURIComponent],
+      ["percent-encoded in lower case", (secret) => encodeURIComponent(secret).toLowerCase()],
+      [
+        "percent-encoded, each byte",
+        (secret) => bytesOf("", secret).toString("hex").replace(/../g, "%$&")
+      ],
+      ["form-encoded", (secret) => new URLSearchParams({ x: secret }).toString().slice(2)],
+      ["percent-encoded twice", (secret) => encodeURIComponent(encodeURIComponent(secret))],
+      [
+        "escaped for HTML",
+        (secret) => escapedForHtml(secret, (character) => entities[character])
+      ],
+      [
+        "escaped for HTML, in decimal",
+        (secret) => escapedForHtml(secret, (character) => `#${character.charCodeAt(0)}`)
+      ],
+      [
+        "escaped for HTML, with zeros",
+        (secret) => escapedForHtml(secret, (character) => `#0${character.charCodeAt(0)}`)
+      ],
+      [
+        "escaped for HTML, in hexadecimal",
+        (secret) => escapedForHtml(secret, (character) => `#X${hexOf(character)}`)
+      ],
+      ["escaped for HTML twice", (secret) => escapedForHtml(escapedForHtml(secret))],
+      ["escaped for JSON", (secret) => JSON.stringify(secret).slice(1, -1)],
+      [
+        "escaped for JSON, with slashes",
+        (secret) => JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/")
+      ],
+      [
+        "escaped for JSON, each character",
+        (secret) => secret.replace(/./gs, (it) => `\\u${hexOf(it).padStart(4, "0")}`)
+      ],
+      ["escaped for JSON twice", (secret) => JSON.stringify(JSON.stringify(secret))],
+      ["escaped for JSON and HTML", (secret) => escapedForHtml(JSON.stringify(secret))],
+      ["escaped for HTML and JSON", (secret) => JSON.stringify(escapedForHtml(secret))],
+      [
+        "percent-encoded and escaped for HTML",
+        (secret) => escapedForHtml(encodeURIComponent(secret))
+      ],
+      [
+        "in base64, percent-encoded",
+        (secret) => encodeURIComponent(bytesOf("", secret).toString("base64"))
+      ],
+      [
+        "in base64, escaped for JSON",
+        (secret) => bytesOf("", secret).toString("base64").replaceAll("/", "\\/")
+      ],
+      ["in base64", (secret) => bytesOf("", secret).toString("base64")],
+      ["in base64, after one byte", (secret) => bytesOf(":", secret).toString("base64")],
+      [
+        "in base64, after two bytes",
+        (secret) => bytesOf("::", secret, "&").toString("base64")
+      ],
+      ["in base64url", (secret) => bytesOf("", secret).toString("base64url")],
+      ["in base64url, after one byte", (secret) => bytesOf(":", secret).toString("base64url")],
+      [
+        "in base64url, after two bytes",
+        (secret) => bytesOf("::", secret).toString("base64url")
+      ]
+    ]
   /** Secrets with every character that an encoding changes. */
-  const secrets = FC.stringMatching(/^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'"&<>\\-]){2,8}[a-z0-9]{4}$/)
+  const secrets = FC.stringMatching(
+    /^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'"&<>\\-]){2,8}[a-z0-9]{4}$/
+  )
     .filter((secret) => !/%[89a-f][\da-f]/i.test(secret))
   const sentence = FC.stringMatching(/^[a-z ,.:;]{0,300}$/)
 
   for (const [name, encode] of encodings) {
-    prop(`no description repeats a secret ${name}`, [secrets, sentence, sentence], ([secret, before, after]) => {
-      const text = `${before} ${encode(secret)} ${after}`
-      assert.isUndefined(sanitise.description(text, knowing("another-invented-one", secret)))
-      assert.isUndefined(sanitise.code(encode(secret), knowing(secret)))
-      assert.isDefined(sanitise.description(`${before} ${encode("another one")} ${after}`, knowing(secret)), "control")
-    })
+    prop(
+      `no description repeats a secret ${name}`,
+      [secrets, sentence, sentence],
+      ([secret, before, after]) => {
+        const text = `${before} ${encode(secret)} ${after}`
+        assert.isUndefined(sanitise.description(text, knowing("another-invented-one", secret)))
+        assert.isUndefined(sanitise.code(encode(secret), knowing(secret)))
+        assert.isDefined(
+          sanitise.description(`${before} ${encode("another one")} ${after}`, knowing(secret)),
+          "control"
+        )
+      }
+    )
   }
 
   it("finds a secret of several lines that is escaped for JSON", () => {
@@ -509,14 +875,26 @@ describe("sanitise", () => {
     "a b": ["got a\nb"]
   }
 
-  it.each(Object.entries(short))("finds a short secret, and one without letters: %s", (secret, texts) => {
-    for (const text of texts) assert.isUndefined(sanitise.description(text, knowing(secret)), text)
-    assert.strictEqual(sanitise.description("get it", knowing(secret)), "get it")
-  })
+  it.each(Object.entries(short))(
+    "finds a short secret, and one without letters: %s",
+    (secret, texts) => {
+      for (const text of texts) {
+        assert.isUndefined(
+          sanitise.description(text, knowing(secret)),
+          text
+        )
+      }
+      assert.strictEqual(sanitise.description("get it", knowing(secret)), "get it")
+    }
+  )
 
   it.each<readonly [string, given: string, expected: string | undefined]>([
     ["keeps a text without a secret", "The client is suspended", "The client is suspended"],
-    ["keeps markup and signs", "100% wrong: #7 & \"8\" \\ <b>refusé</b>", "100% wrong: #7 & \"8\" \\ <b>refusé</b>"],
+    [
+      "keeps markup and signs",
+      "100% wrong: #7 & \"8\" \\ <b>refusé</b>",
+      "100% wrong: #7 & \"8\" \\ <b>refusé</b>"
+    ],
     ["keeps a part of a secret", "invented", "invented"],
     [
       "keeps what looks like an entity",
@@ -524,9 +902,21 @@ describe("sanitise", () => {
       "&#99999999; &#x110000; &#e; &nbsp; &#;"
     ],
     ["replaces CR and LF by a space each", "one\r\ntwo", "one  two"],
-    ["replaces an escape sequence by a space", "one \u001b[31mtwo\u009b31m", "one  [31mtwo 31m"],
-    ["replaces a NUL, a tab, separators and a change of direction", "1\u00002\t3\u20284\u20295\u202e6", "1 2 3 4 5 6"],
-    ["replaces zero-width and tag characters, and half of a pair", "1\u200b2\ufeff3\u{e0041}4\ud8005", "1 2 3 4 5"],
+    [
+      "replaces an escape sequence by a space",
+      "one \u001b[31mtwo\u009b31m",
+      "one  [31mtwo 31m"
+    ],
+    [
+      "replaces a NUL, a tab, separators and a change of direction",
+      "1\u00002\t3\u20284\u20295\u202e6",
+      "1 2 3 4 5 6"
+    ],
+    [
+      "replaces zero-width and tag characters, and half of a pair",
+      "1\u200b2\ufeff3\u{e0041}4\ud8005",
+      "1 2 3 4 5"
+    ],
     ["omits nothing but control characters", "\r\n\u0000", undefined],
     ["omits an empty text", "", undefined]
   ])("a description: %s", (_name, given, expected) => {
@@ -536,25 +926,43 @@ describe("sanitise", () => {
   it("replaces the client id in a description, unless it is shorter than 8 characters", () => {
     const cases = { eight888: "<client id>, <client id>s", seven77: "seven77, seven77s" }
     for (const [clientId, expected] of Object.entries(cases)) {
-      assert.strictEqual(sanitise.description(`${clientId}, ${clientId}s`, { clientId, secrets: [] }), expected)
+      assert.strictEqual(
+        sanitise.description(`${clientId}, ${clientId}s`, { clientId, secrets: [] }),
+        expected
+      )
     }
   })
 
   it("cuts a description at 256 characters, after the search for secrets and ids", () => {
     const long = "no".repeat(200)
     assert.strictEqual(sanitise.description(long, nobody), "no".repeat(128))
-    assert.strictEqual(sanitise.description("x".repeat(255) + "\u{1f600}", nobody), `${"x".repeat(255)} `, "no half")
+    assert.strictEqual(
+      sanitise.description("x".repeat(255) + "\u{1f600}", nobody),
+      `${"x".repeat(255)} `,
+      "no half"
+    )
     for (const at of [0, 250, 300, 400]) {
-      assert.isUndefined(sanitise.description(`${long.slice(0, at)}s3cret${long.slice(at)}`, knowing("s3cret")))
+      assert.isUndefined(
+        sanitise.description(`${long.slice(0, at)}s3cret${long.slice(at)}`, knowing("s3cret"))
+      )
     }
     const at250 = sanitise.description(`${long.slice(0, 250)}invented-client`, knowing())
     assert.strictEqual(at250, `${long.slice(0, 250)}<clien`)
   })
 
   it("always keeps a registered code, and any other unless it contains a credential", () => {
-    const codes = ["invalid_client", "invalid_request", "unauthorized_client", "use_dpop_nonce", "invalid_target"]
+    const codes = [
+      "invalid_client",
+      "invalid_request",
+      "unauthorized_client",
+      "use_dpop_nonce",
+      "invalid_target"
+    ]
     for (const code of codes) {
-      assert.strictEqual(sanitise.code(code, { clientId: code, secrets: [code, "client"] }), code)
+      assert.strictEqual(
+        sanitise.code(code, { clientId: code, secrets: [code, "client"] }),
+        code
+      )
     }
     for (const known of [knowing("unknown"), { clientId: "unknown_client", secrets: [] }]) {
       assert.isUndefined(sanitise.code("unknown_client", known))
@@ -581,10 +989,20 @@ describe("retryAfter", () => {
   it.each<readonly [milliseconds: number, values: ReadonlyArray<string>]>([
     [30_000, ["30", "  30  ", "5, 30", "30,5"]],
     // The formats of HTTP, of RFC 850 and of asctime.
-    [30_000, ["Thu, 01 Jan 2026 00:00:30 GMT", "Thursday, 01-Jan-26 00:00:30 GMT", "Thu Jan  1 00:00:30 2026"]],
+    [30_000, [
+      "Thu, 01 Jan 2026 00:00:30 GMT",
+      "Thursday, 01-Jan-26 00:00:30 GMT",
+      "Thu Jan  1 00:00:30 2026"
+    ]],
     [7000, ["0007"]],
     [3_599_000, ["3599"]],
-    [hour, ["3601", "31536000", "9".repeat(400), "Fri, 01 Jan 2027 00:00:00 GMT", "Sun Feb 15 00:00:30 2026"]],
+    [hour, [
+      "3601",
+      "31536000",
+      "9".repeat(400),
+      "Fri, 01 Jan 2027 00:00:00 GMT",
+      "Sun Feb 15 00:00:30 2026"
+    ]],
     [0, ["0", "Thu, 01 Jan 2026 00:00:00 GMT", "Wed, 31 Dec 2025 23:59:59 GMT"]],
     [0, ["Thu, 01 Jan 1970 00:00:00 GMT", "Sunday, 06-Nov-94 08:49:37 GMT"]]
   ])("reads %i ms, at most an hour, from %j", (expected, values) => {
@@ -594,12 +1012,38 @@ describe("retryAfter", () => {
   const day = "Thu, 01 Jan 2026"
 
   it.each([
-    ...["", " ", "-1", "+30", "1.5", "1e3", "0x10", "30s", "30 seconds", "PT30S", "soon", "NaN", "Infinity"],
-    ...["5,", ",5", "5, soon", "5x, 6", "1.5, 6", "5; 6", "\u0663\u0660", undefined],
-    ...["2026-01-01T00:00:30Z", "1767225630000 GMT", "Thu, 99 Jan 2026 00:00:30 GMT", "Thu, 01 Foo 2026 00:00:30 GMT"],
-    ...["25:00:30 GMT", "00:00:30 +0100", "00:00:30", "00:00:30 GMT+0100"].map((time) => `${day} ${time}`),
-    ...["On Thu, 01 Jan 2026 00:00:30 GMT", "On Thu Jan  1 00:00:30 2026"],
-    ...["Thu Jan  1 00:00:30 2026 +0100", "01 Jan 2026 00:00:30 GMT"]
+    "",
+    " ",
+    "-1",
+    "+30",
+    "1.5",
+    "1e3",
+    "0x10",
+    "30s",
+    "30 seconds",
+    "PT30S",
+    "soon",
+    "NaN",
+    "Infinity",
+    "5,",
+    ",5",
+    "5, soon",
+    "5x, 6",
+    "1.5, 6",
+    "5; 6",
+    "\u0663\u0660",
+    undefined,
+    "2026-01-01T00:00:30Z",
+    "1767225630000 GMT",
+    "Thu, 99 Jan 2026 00:00:30 GMT",
+    "Thu, 01 Foo 2026 00:00:30 GMT",
+    ...["25:00:30 GMT", "00:00:30 +0100", "00:00:30", "00:00:30 GMT+0100"].map((time) =>
+      `${day} ${time}`
+    ),
+    "On Thu, 01 Jan 2026 00:00:30 GMT",
+    "On Thu Jan  1 00:00:30 2026",
+    "Thu Jan  1 00:00:30 2026 +0100",
+    "01 Jan 2026 00:00:30 GMT"
   ])("ignores %j", (value) => {
     assert.isUndefined(read(value))
   })
@@ -611,7 +1055,10 @@ describe("retryAfter", () => {
   it("measures a date from the Date header of the response, if it is valid", () => {
     assert.strictEqual(read(`${day} 12:00:30 GMT`, `${day} 12:00:00 GMT`), 30_000)
     assert.strictEqual(read(`${day} 00:00:30 GMT`, `${day} 00:01:00 GMT`), 0)
-    deepStrictEqual([read(`${day} 00:00:30 GMT`, "yesterday"), read("30", `${day} 12:00:00 GMT`)], [30_000, 30_000])
+    deepStrictEqual([
+      read(`${day} 00:00:30 GMT`, "yesterday"),
+      read("30", `${day} 12:00:00 GMT`)
+    ], [30_000, 30_000])
   })
 
   prop("returns nothing, or whole milliseconds up to the maximum, for any value", [
@@ -622,10 +1069,17 @@ describe("retryAfter", () => {
       FC.date().map((date) => date.toUTCString()),
       FC.array(FC.nat().map(String)).map((values) => values.join(", "))
     ),
-    FC.option(FC.date({ noInvalidDate: true }).map((date) => date.toUTCString()), { nil: undefined })
+    FC.option(FC.date({ noInvalidDate: true }).map((date) => date.toUTCString()), {
+      nil: undefined
+    })
   ], ([value, date]) => {
     const wait = read(value, date)
-    if (wait !== undefined) assert.isTrue(Number.isSafeInteger(wait) && wait >= 0 && wait <= hour, `${value}: ${wait}`)
+    if (wait !== undefined) {
+      assert.isTrue(
+        Number.isSafeInteger(wait) && wait >= 0 && wait <= hour,
+        `${value}: ${wait}`
+      )
+    }
   }, { fastCheck: { numRuns: 500 } })
 })
 
@@ -634,25 +1088,46 @@ describe("transportError", () => {
     HttpClientRequest.bearerToken("invented-canary"),
     HttpClientRequest.bodyText("client_secret=invented-canary")
   )
-  const withCode = (code: unknown, cause?: unknown) => Object.assign(new Error("message", { cause }), { code })
+  const withCode = (code: unknown, cause?: unknown) =>
+    Object.assign(new Error("message", { cause }), { code })
   const nested = (errors: number): unknown =>
     errors === 0 ? withCode("ECODE") : new Error("message", { cause: nested(errors - 1) })
   const errorOf = (cause: unknown) =>
-    fromHttpClientError(new HttpClientError.RequestError({ request, reason: "Transport", cause }))
+    fromHttpClientError(
+      new HttpClientError.RequestError({ request, reason: "Transport", cause })
+    )
 
   it.each<readonly [string, unknown, string?]>([
     ["a code", withCode("ECONNREFUSED"), "ECONNREFUSED"],
-    ["a code of a nested cause, as fetch reports it", new TypeError("x", { cause: withCode("ECODE") }), "ECODE"],
+    [
+      "a code of a nested cause, as fetch reports it",
+      new TypeError("x", { cause: withCode("ECODE") }),
+      "ECODE"
+    ],
     ["a code of undici", withCode("UND_ERR_SOCKET"), "UND_ERR_SOCKET"],
     ...["EPROTO", "ERR_SSL_WRONG_VERSION_NUMBER", "ECONNRESET", "ETIMEDOUT", "ENOTFOUND"]
       .map((code) => ["a code of no certificate", withCode(code), code] as const),
     ["the first of two codes", withCode("EFIRST", withCode("ESECOND")), "EFIRST"],
-    ["an AggregateError", Object.assign(new AggregateError([withCode("EINNER")]), { code: "EOUTER" }), "EOUTER"],
+    [
+      "an AggregateError",
+      Object.assign(new AggregateError([withCode("EINNER")]), { code: "EOUTER" }),
+      "EOUTER"
+    ],
     ["a code of the fifth error in the chain", nested(4), "ECODE"],
     ["a code of the sixth error, which is not searched", nested(5)],
-    ...[undefined, null, "ECONNREFUSED", new Error("socket hang up"), { message: ["certificate"] }]
+    ...[undefined, null, "ECONNREFUSED", new Error("socket hang up"), {
+      message: ["certificate"]
+    }]
       .map((cause) => ["no code", cause] as const),
-    ...[7, ["ECONNRESET"], "error ECONNRESET", "invented canary", "econnrefused", "ECODE\nx: 1", "E".repeat(65)]
+    ...[
+      7,
+      ["ECONNRESET"],
+      "error ECONNRESET",
+      "invented canary",
+      "econnrefused",
+      "ECODE\nx: 1",
+      "E".repeat(65)
+    ]
       .map((code) => ["an unusable code", withCode(code)] as const)
   ])("reads the code of a transport error with %s", (_name, cause, code) => {
     const error = errorOf(cause)
@@ -660,7 +1135,9 @@ describe("transportError", () => {
   })
 
   it("is a redirect if the request would have left for another origin", () => {
-    const error = errorOf(new UntrustedOriginError({ origin: "https://elsewhere.example", trusted: [] }))
+    const error = errorOf(
+      new UntrustedOriginError({ origin: "https://elsewhere.example", trusted: [] })
+    )
     assert.strictEqual(error.reason, "Redirect")
   })
 
@@ -671,65 +1148,117 @@ describe("transportError", () => {
   })
 
   it.each([
-    ...["DEPTH_ZERO_SELF_SIGNED_CERT", "SELF_SIGNED_CERT_IN_CHAIN", "CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"],
-    ...["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY"],
-    ...["ERR_TLS_CERT_ALTNAME_INVALID", "HOSTNAME_MISMATCH", "INVALID_CA", "INVALID_PURPOSE", "CRL_HAS_EXPIRED"]
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "SELF_SIGNED_CERT_IN_CHAIN",
+    "CERT_HAS_EXPIRED",
+    "CERT_NOT_YET_VALID",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+    "UNABLE_TO_GET_ISSUER_CERT",
+    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    "ERR_TLS_CERT_ALTNAME_INVALID",
+    "HOSTNAME_MISMATCH",
+    "INVALID_CA",
+    "INVALID_PURPOSE",
+    "CRL_HAS_EXPIRED"
   ])("%s is Certificate, also in a nested cause", (code) => {
-    for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
+    for (
+      const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]
+    ) {
       deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Certificate", code])
     }
   })
 
-  it.each(["invalid peer certificate: UnknownIssuer", "self-signed certificate", "Certificate has expired."])(
+  it.each([
+    "invalid peer certificate: UnknownIssuer",
+    "self-signed certificate",
+    "Certificate has expired."
+  ])(
     "a message about the certificate is Certificate when there is no code: %s",
     (message) => {
       assert.strictEqual(errorOf(new Error(message)).reason, "Certificate")
-      assert.strictEqual(errorOf(Object.assign(new Error(message), { code: "ECODE" })).reason, "Transport")
+      assert.strictEqual(
+        errorOf(Object.assign(new Error(message), { code: "ECODE" })).reason,
+        "Transport"
+      )
     }
   )
 
-  it.each(["certificate.shop.example", "auth.certificate.example", "my-certificate", "https://certificate/"])(
+  it.each([
+    "certificate.shop.example",
+    "auth.certificate.example",
+    "my-certificate",
+    "https://certificate/"
+  ])(
     "a host name in a message is not about a certificate: %s",
     (host) => {
       assert.strictEqual(errorOf(new Error(`cannot find ${host}`)).reason, "Transport")
-      const unknown = Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: "ENOTFOUND" })
+      const unknown = Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), {
+        code: "ENOTFOUND"
+      })
       assert.strictEqual(errorOf(unknown).reason, "Transport")
     }
   )
 
-  const proxied = (message: string, fields: object) => Object.assign(new Error(message), fields)
+  const proxied = (message: string, fields: object) =>
+    Object.assign(new Error(message), fields)
 
   it.each<readonly [client: string, refused: (status: number) => Error]>([
     [
       "undici through a tunnel",
-      (status) => proxied(`Proxy response (${status}) !== 200 when HTTP Tunneling`, { code: "UND_ERR_ABORTED" })
+      (status) =>
+        proxied(`Proxy response (${status}) !== 200 when HTTP Tunneling`, {
+          code: "UND_ERR_ABORTED"
+        })
     ],
     [
       "undici without a tunnel",
-      (status) => proxied(`Proxy Authentication Required (${status})`, { code: "UND_ERR_INVALID_ARG" })
+      (status) =>
+        proxied(`Proxy Authentication Required (${status})`, { code: "UND_ERR_INVALID_ARG" })
     ],
     [
       "node:https through a tunnel",
-      (status) => proxied("Failed to establish tunnel", { code: "ERR_PROXY_TUNNEL", statusCode: status })
+      (status) =>
+        proxied("Failed to establish tunnel", { code: "ERR_PROXY_TUNNEL", statusCode: status })
     ]
-  ])("the 407 of a proxy is Proxy without a code, also in a nested cause: %s", (_client, refused) => {
-    for (const cause of [refused(407), new TypeError("fetch failed", { cause: refused(407) })]) {
-      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Proxy", undefined])
+  ])(
+    "the 407 of a proxy is Proxy without a code, also in a nested cause: %s",
+    (_client, refused) => {
+      for (
+        const cause of [refused(407), new TypeError("fetch failed", { cause: refused(407) })]
+      ) {
+        deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Proxy", undefined])
+      }
+      assert.strictEqual(
+        errorOf(refused(403)).reason,
+        "Transport",
+        "control: another status of a proxy"
+      )
     }
-    assert.strictEqual(errorOf(refused(403)).reason, "Transport", "control: another status of a proxy")
-  })
+  )
 
-  it.each(["UND_ERR_DESTROYED", "UND_ERR_CLOSED"])("%s is Closed, also in a nested cause", (code) => {
-    for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
-      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Closed", code])
+  it.each(["UND_ERR_DESTROYED", "UND_ERR_CLOSED"])(
+    "%s is Closed, also in a nested cause",
+    (code) => {
+      for (
+        const cause of [
+          withCode(code),
+          new TypeError("fetch failed", { cause: withCode(code) })
+        ]
+      ) {
+        deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Closed", code])
+      }
     }
-  })
+  )
 
   it("keeps nothing of the request or the response", () => {
     const response = HttpClientResponse.fromWeb(request, new Response("invented-canary"))
     const cause = new Error("invented-canary")
     const originals = [
-      new HttpClientError.RequestError({ request, reason: "Transport", cause: withCode("ECONNRESET") }),
+      new HttpClientError.RequestError({
+        request,
+        reason: "Transport",
+        cause: withCode("ECONNRESET")
+      }),
       new HttpClientError.ResponseError({ request, response, reason: "Decode", cause })
     ]
     for (const original of originals) {

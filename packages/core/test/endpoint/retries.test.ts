@@ -1,12 +1,37 @@
-import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import {
+  FetchHttpClient,
+  HttpClient,
+  HttpClientError,
+  HttpClientRequest,
+  HttpClientResponse
+} from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint, TokenSource } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  ClientCredentials,
+  type TokenEndpoint,
+  TokenSource
+} from "@store-api/core"
 import { settle, withHeadersOnSpans } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import { make as virtualClock } from "@store-api/testing/virtualClock"
-import { Clock, Deferred, Duration, Effect, Either, Exit, Fiber, Layer, Option, Random, Redacted } from "effect"
-import { TestClock, type Tracer } from "effect"
+import {
+  Clock,
+  Deferred,
+  Duration,
+  Effect,
+  Either,
+  Exit,
+  Fiber,
+  Layer,
+  Option,
+  Random,
+  Redacted,
+  TestClock,
+  type Tracer
+} from "effect"
 import * as FakeClient from "../support/fakeClient.js"
 import { observed } from "../support/telemetry.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
@@ -21,17 +46,26 @@ type Options = Partial<TokenEndpoint.Options> & {
 }
 
 /** `token`, the reason of an error of the endpoint, with the attempts that it counts, or the tag of another error. */
-const outcomeOf = (result: AccessToken.AccessToken | Effect.Effect.Error<ReturnType<typeof FakeClient.acquire>>) =>
-  result instanceof AccessToken.AccessToken
-    ? "token"
-    : result._tag === "TokenRequestError"
-    ? `${result.reason} (${result.attempts})`
-    : result._tag === "TokenRefusedError" || result._tag === "TokenExpiredError"
-    ? result.reason
-    : result._tag
+const outcomeOf = (
+  result: AccessToken.AccessToken | Effect.Effect.Error<ReturnType<typeof FakeClient.acquire>>
+) => {
+  if (result instanceof AccessToken.AccessToken) return "token"
+  switch (result._tag) {
+    case "TokenRequestError":
+      return `${result.reason} (${result.attempts})`
+    case "TokenRefusedError":
+    case "TokenExpiredError":
+      return result.reason
+    default:
+      return result._tag
+  }
+}
 
 /** Runs an acquisition. Times are in milliseconds since it began. */
-const run = (client: FakeClient.FakeClient, { random = 0, replacing, ...options }: Options = {}) =>
+const run = (
+  client: FakeClient.FakeClient,
+  { random = 0, replacing, ...options }: Options = {}
+) =>
   Effect.gen(function*() {
     const began = yield* Clock.currentTimeMillis
     const replaced = Option.map(Option.fromNullable(replacing), FakeClient.heldToken)
@@ -44,7 +78,12 @@ const run = (client: FakeClient.FakeClient, { random = 0, replacing, ...options 
     yield* TestClock.adjust("2 minutes")
     const [result, ended] = yield* Fiber.join(fiber)
     const outcome = outcomeOf(Either.merge(result))
-    return { result, outcome, took: ended - began, times: client.times.map((time) => time - began) }
+    return {
+      result,
+      outcome,
+      took: ended - began,
+      times: client.times.map((time) => time - began)
+    }
   })
 
 /** The token of an acquisition that succeeds. */
@@ -81,19 +120,26 @@ const changed = (
   change: (client: HttpClient.HttpClient) => HttpClient.HttpClient
 ): FakeClient.FakeClient => ({
   ...client,
-  layer: Layer.provide(Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, change)), client.layer)
+  layer: Layer.provide(
+    Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, change)),
+    client.layer
+  )
 })
 
-const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? NaN))
+const gaps = (times: ReadonlyArray<number>) =>
+  times.slice(1).map((time, index) => time - (times[index] ?? NaN))
 
 const certificate = transport(Object.assign(new Error(), { code: "CERT_HAS_EXPIRED" }))
 const unavailable = reply(503)
 const redirect = reply(302, "", { location: "https://elsewhere.example/" })
 const tooLarge = reply(200, "x".repeat(64 * 1024 + 1))
-const after = (wait: Duration.DurationInput, later: FakeClient.Reply): FakeClient.Reply => (request) =>
-  Effect.delay(later(request), wait)
+const after =
+  (wait: Duration.DurationInput, later: FakeClient.Reply): FakeClient.Reply => (request) =>
+    Effect.delay(later(request), wait)
 const refusedTunnel = new Error("Proxy response (407) !== 200 when HTTP Tunneling")
-const closedClient = Object.assign(new Error("The client is destroyed"), { code: "UND_ERR_DESTROYED" })
+const closedClient = Object.assign(new Error("The client is destroyed"), {
+  code: "UND_ERR_DESTROYED"
+})
 const failing = () => new ReadableStream({ pull: (to) => to.error(new Error("reset")) })
 const unclosable = () => new ReadableStream({ cancel: () => new Promise(() => {}) })
 
@@ -101,7 +147,8 @@ const unclosable = () => new ReadableStream({ cancel: () => new Promise(() => {}
 const undecodable: FakeClient.Reply = (request) =>
   Effect.flatMap(
     FakeClient.token(request),
-    (response) => Effect.fail(new HttpClientError.ResponseError({ request, response, reason: "Decode" }))
+    (response) =>
+      Effect.fail(new HttpClientError.ResponseError({ request, response, reason: "Decode" }))
   )
 
 describe("the retries of TokenEndpoint", () => {
@@ -111,8 +158,13 @@ describe("the retries of TokenEndpoint", () => {
       ["a body that fails", (request) => reply(200, failing())(request)],
       ["a response that the HTTP client cannot decode", undecodable],
       ["status 429 with a Retry-After", reply(429, "<html>", { "retry-after": "1" })],
-      ["a success with the error temporarily_unavailable", reply(200, `{"error":"temporarily_unavailable"}`)],
-      ...[408, 500, 502, 503, 504, 529, 599].map((status) => [`status ${status}`, reply(status, "<html>")] as const)
+      [
+        "a success with the error temporarily_unavailable",
+        reply(200, `{"error":"temporarily_unavailable"}`)
+      ],
+      ...[408, 500, 502, 503, 504, 529, 599].map((status) =>
+        [`status ${status}`, reply(status, "<html>")] as const
+      )
     ])("%s, until a token arrives, at most five times", function*([, transient]) {
       const until = yield* run(FakeClient.make(transient, transient, FakeClient.token))
       deepStrictEqual([until.outcome, until.times.length], ["token", 3])
@@ -122,15 +174,29 @@ describe("the retries of TokenEndpoint", () => {
       if (outcome.includes("(")) assert.include(outcome, "(6)")
     })
 
-    timeline("an attempt that times out", [FakeClient.never, FakeClient.token], [[0, 10_150], "token", 10_150])
+    timeline("an attempt that times out", [FakeClient.never, FakeClient.token], [
+      [0, 10_150],
+      "token",
+      10_150
+    ])
 
     const final: ReadonlyArray<readonly [string, FakeClient.Reply, outcome: string]> = [
       ["status 400", reply(400), "InvalidRequest"],
       ["status 401", reply(401), "InvalidClient"],
-      ["a 401 with the challenge of an API", reply(401, "", { "www-authenticate": "Bearer realm=\"a\"" }), "Other"],
-      ...[403, 404, 405, 410, 413, 422].map((status) => [`status ${status}`, reply(status), "Other"] as const),
+      [
+        "a 401 with the challenge of an API",
+        reply(401, "", { "www-authenticate": "Bearer realm=\"a\"" }),
+        "Other"
+      ],
+      ...[403, 404, 405, 410, 413, 422].map((status) =>
+        [`status ${status}`, reply(status), "Other"] as const
+      ),
       ...[300, 301, 302, 303, 304, 307, 308].map((status) =>
-        [`status ${status}`, reply(status, null, { location: "https://elsewhere.example" }), "Redirect (1)"] as const
+        [
+          `status ${status}`,
+          reply(status, null, { location: "https://elsewhere.example" }),
+          "Redirect (1)"
+        ] as const
       ),
       [
         "the opaque redirect of a browser",
@@ -138,15 +204,27 @@ describe("the retries of TokenEndpoint", () => {
         "Redirect (1)"
       ],
       ["status 429 without a Retry-After", reply(429, "<html>"), "RateLimited"],
-      ["status 429 with an unusable Retry-After", reply(429, "", { "retry-after": "soon" }), "RateLimited"],
-      ["a success with another error", reply(200, `{"error":"invalid_scope"}`), "InvalidRequest"],
+      [
+        "status 429 with an unusable Retry-After",
+        reply(429, "", { "retry-after": "soon" }),
+        "RateLimited"
+      ],
+      [
+        "a success with another error",
+        reply(200, `{"error":"invalid_scope"}`),
+        "InvalidRequest"
+      ],
       ["a certificate error", certificate, "Certificate (1)"],
       ["status 407, which comes from a proxy", reply(407, "<html>"), "Proxy (1)"],
       ["a proxy that refuses a tunnel with 407", transport(refusedTunnel), "Proxy (1)"],
       ["an HTTP client that is closed", transport(closedClient), "Closed (1)"],
       ["a response that is too large", tooLarge, "TooLarge (1)"],
       ["a response without a token", reply(200, "<html>"), "TokenResponseError"],
-      ["a response with an unusable token", reply(200, tokenBody({ access_token: "" })), "TokenResponseError"],
+      [
+        "a response with an unusable token",
+        reply(200, tokenBody({ access_token: "" })),
+        "TokenResponseError"
+      ],
       ["an expired token", reply(200, tokenBody({ expires_in: 0 })), "DeadOnArrival"]
     ]
 
@@ -172,7 +250,10 @@ describe("the retries of TokenEndpoint", () => {
       const first = yield* Effect.fork(Effect.flip(source.acquire(TokenSource.missing)))
       yield* TestClock.adjust("1 minutes")
       assert.strictEqual(outcomeOf(yield* Fiber.join(first)), "Redirect (2)")
-      assert.strictEqual(outcomeOf(yield* Effect.flip(source.acquire(TokenSource.missing))), "Redirect (1)")
+      assert.strictEqual(
+        outcomeOf(yield* Effect.flip(source.acquire(TokenSource.missing))),
+        "Redirect (1)"
+      )
     })
   })
 
@@ -182,11 +263,14 @@ describe("the retries of TokenEndpoint", () => {
       ["87.5 percent", 0.5, [175, 350, 700, 875, 875]],
       ["100 percent", 1, [200, 400, 800, 1000, 1000]],
       ["87.8 percent, rounded up to milliseconds", 0.513, [176, 352, 703, 879, 879]]
-    ])("double from 200 ms up to a second, times a jitter of %s", function*([, random, pauses]) {
-      const { times, took } = yield* run(FakeClient.make(unavailable), { random })
-      deepStrictEqual<ReadonlyArray<number>>(gaps(times), pauses)
-      assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
-    })
+    ])(
+      "double from 200 ms up to a second, times a jitter of %s",
+      function*([, random, pauses]) {
+        const { times, took } = yield* run(FakeClient.make(unavailable), { random })
+        deepStrictEqual<ReadonlyArray<number>>(gaps(times), pauses)
+        assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
+      }
+    )
 
     timeline(
       "are not started if they would end after the deadline",
@@ -197,9 +281,13 @@ describe("the retries of TokenEndpoint", () => {
   })
 
   describe("Retry-After", () => {
-    const replyAfter = (value: string, status = 503) => FakeClient.replyWithRawHeader(status, "retry-after", value)
+    const replyAfter = (value: string, status = 503) =>
+      FakeClient.replyWithRawHeader(status, "retry-after", value)
     const retryAtOf = ({ result }: Effect.Effect.Success<ReturnType<typeof run>>) =>
-      Option.map(AccessTokenError.retryAt(Either.merge(result)), ({ epochMillis }) => epochMillis)
+      Option.map(
+        AccessTokenError.retryAt(Either.merge(result)),
+        ({ epochMillis }) => epochMillis
+      )
 
     test.each([
       ["seconds", "5", 5000],
@@ -211,13 +299,20 @@ describe("the retries of TokenEndpoint", () => {
     ])("delays the next attempt when it fits the deadline: %s", function*([, value, wait]) {
       for (const status of value === "soon" ? [503] : [429, 503]) {
         yield* TestClock.setTime(0)
-        const { times } = yield* run(FakeClient.make(replyAfter(value, status), FakeClient.token))
+        const { times } = yield* run(
+          FakeClient.make(replyAfter(value, status), FakeClient.token)
+        )
         deepStrictEqual(times, [0, wait])
       }
     })
 
     test("never shortens a pause", function*() {
-      for (const [value, pauses] of [["0", [150, 300, 600, 750, 750]], ["1", Array(5).fill(1000)]] as const) {
+      for (
+        const [value, pauses] of [["0", [150, 300, 600, 750, 750]], [
+          "1",
+          Array(5).fill(1000)
+        ]] as const
+      ) {
         const { times } = yield* run(FakeClient.make(replyAfter(value)))
         deepStrictEqual<ReadonlyArray<number>>(gaps(times), pauses)
       }
@@ -227,19 +322,38 @@ describe("the retries of TokenEndpoint", () => {
       ["the deadline exactly", "30", 30_000],
       ["more than the deadline", "31", 31_000],
       ["a year, limited to an hour", "31536000", 3_600_000]
-    ])("ends the acquisition and becomes retryAt when it does not fit the deadline: %s", function*([, value, at]) {
-      const failed = yield* run(FakeClient.make(replyAfter(value), FakeClient.token))
-      deepStrictEqual([failed.times, failed.took, retryAtOf(failed)], [[0], 0, Option.some(at)])
-    })
+    ])(
+      "ends the acquisition and becomes retryAt when it does not fit the deadline: %s",
+      function*([, value, at]) {
+        const failed = yield* run(FakeClient.make(replyAfter(value), FakeClient.token))
+        deepStrictEqual([failed.times, failed.took, retryAtOf(failed)], [
+          [0],
+          0,
+          Option.some(at)
+        ])
+      }
+    )
 
     test("is compared with the remaining time before the deadline", function*() {
-      const failed = yield* run(FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token))
+      const failed = yield* run(
+        FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token)
+      )
       deepStrictEqual([failed.times, retryAtOf(failed)], [[0, 20_000], Option.some(40_000)])
     })
 
     test("also becomes retryAt for a status that is not retried, and retryAt is None without it", function*() {
-      deepStrictEqual(retryAtOf(yield* run(FakeClient.make(replyAfter("5", 403)))), Option.some(5000))
-      for (const none of [reply(403), replyAfter("soon", 403), replyAfter("5", 400), replyAfter("5", 401)]) {
+      deepStrictEqual(
+        retryAtOf(yield* run(FakeClient.make(replyAfter("5", 403)))),
+        Option.some(5000)
+      )
+      for (
+        const none of [
+          reply(403),
+          replyAfter("soon", 403),
+          replyAfter("5", 400),
+          replyAfter("5", 401)
+        ]
+      ) {
         deepStrictEqual(retryAtOf(yield* run(FakeClient.make(none))), Option.none())
       }
     })
@@ -273,7 +387,12 @@ describe("the retries of TokenEndpoint", () => {
       "include the time that reading the credentials takes",
       [FakeClient.never],
       [[25_000], "Timeout (1)", 30_000],
-      { credentials: Effect.delay(Effect.succeed(credentialsOf(clientId, clientSecret)), "25 seconds") }
+      {
+        credentials: Effect.delay(
+          Effect.succeed(credentialsOf(clientId, clientSecret)),
+          "25 seconds"
+        )
+      }
     )
 
     test("apply to a body that arrives slowly, and cancel it", function*() {
@@ -301,43 +420,68 @@ describe("the retries of TokenEndpoint", () => {
       ["a body that cannot be cancelled", (request) => reply(200, unclosable())(request)],
       ["silent credentials", FakeClient.token, { credentials: Effect.never }],
       ["credentials that cannot be interrupted", FakeClient.token, { credentials: stubborn }]
-    ])("hold in every region of the caller, and in a finalizer: %s", function*([, hanging, options]) {
-      const inFinalizer = (acquisition: ReturnType<typeof FakeClient.acquire>) =>
-        Effect.gen(function*() {
-          const result = yield* Deferred.make<AccessToken.AccessToken, Effect.Effect.Error<typeof acquisition>>()
-          yield* Effect.ensuring(Effect.void, acquisition.pipe(Effect.intoDeferred(result)))
-          return yield* Deferred.await(result)
-        })
-      for (const region of [Effect.interruptible, Effect.uninterruptible, inFinalizer]) {
-        const fiber = yield* Effect.fork(Effect.flip(region(FakeClient.acquire(FakeClient.make(hanging), options))))
-        yield* TestClock.adjust("30 seconds")
-        const exit = yield* Fiber.poll(fiber)
-        assert.isTrue(Option.isSome(exit), "ended at the deadline")
-        assert.instanceOf(yield* Fiber.join(fiber), AccessTokenError.TokenRequestError)
+    ])(
+      "hold in every region of the caller, and in a finalizer: %s",
+      function*([, hanging, options]) {
+        const inFinalizer = (acquisition: ReturnType<typeof FakeClient.acquire>) =>
+          Effect.gen(function*() {
+            const result = yield* Deferred.make<
+              AccessToken.AccessToken,
+              Effect.Effect.Error<typeof acquisition>
+            >()
+            yield* Effect.ensuring(Effect.void, acquisition.pipe(Effect.intoDeferred(result)))
+            return yield* Deferred.await(result)
+          })
+        for (const region of [Effect.interruptible, Effect.uninterruptible, inFinalizer]) {
+          const fiber = yield* Effect.fork(
+            Effect.flip(region(FakeClient.acquire(FakeClient.make(hanging), options)))
+          )
+          yield* TestClock.adjust("30 seconds")
+          const exit = yield* Fiber.poll(fiber)
+          assert.isTrue(Option.isSome(exit), "ended at the deadline")
+          assert.instanceOf(yield* Fiber.join(fiber), AccessTokenError.TokenRequestError)
+        }
       }
-    })
+    )
 
     test("tear no region of a caller that cannot be interrupted, at whatever step it is interrupted", function*() {
       const steps = (count: number) =>
-        Effect.forEach(Array.from({ length: count }), () => Effect.yieldNow(), { discard: true })
+        Effect.forEach(Array.from({ length: count }), () => Effect.yieldNow(), {
+          discard: true
+        })
       // On Effect 4, each yield takes a turn of the event loop.
       const idle = Effect.forEach([1, 2, 3, 4, 5, 6], () => settle, { discard: true })
       const slowly = (reply: FakeClient.Reply, wait: number): FakeClient.Reply => (request) =>
-        steps(3).pipe(Effect.zipRight(Effect.sleep(wait)), Effect.zipRight(steps(3)), Effect.zipRight(reply(request)))
+        steps(3).pipe(
+          Effect.zipRight(Effect.sleep(wait)),
+          Effect.zipRight(steps(3)),
+          Effect.zipRight(reply(request))
+        )
 
       /** Interrupts an acquisition after some steps and milliseconds. Returns what happened in its region. */
       const interrupted = (count: number, millis: number) =>
         Effect.gen(function*() {
           const time = virtualClock(0, idle)
-          const replies: Replies = [slowly(unavailable, millis && 1000), slowly(FakeClient.token, millis && 1000)]
+          const replies: Replies = [
+            slowly(unavailable, millis && 1000),
+            slowly(FakeClient.token, millis && 1000)
+          ]
           const credentials = Effect.as(steps(3), credentialsOf(clientId, clientSecret))
           const source = yield* FakeClient.source(FakeClient.make(...replies), { credentials })
           const seen: Array<string> = []
           const see = (what: string) => Effect.sync(() => void seen.push(what))
           const fiber = yield* Effect.acquireRelease(
-            see("start").pipe(Effect.zipRight(source.acquire(TokenSource.missing)), Effect.zipLeft(see("end"))),
+            see("start").pipe(
+              Effect.zipRight(source.acquire(TokenSource.missing)),
+              Effect.zipLeft(see("end"))
+            ),
             () => see("release")
-          ).pipe(Effect.scoped, Effect.withRandom(Random.fixed([0])), Effect.withClock(time.clock), Effect.fork)
+          ).pipe(
+            Effect.scoped,
+            Effect.withRandom(Random.fixed([0])),
+            Effect.withClock(time.clock),
+            Effect.fork
+          )
           yield* steps(count)
           if (millis > 0) yield* time.advance(millis)
           yield* Fiber.interruptFork(fiber)
@@ -347,7 +491,9 @@ describe("the retries of TokenEndpoint", () => {
         })
 
       const whole = "start,end,release"
-      for (const millis of [500, 1100, 1500]) assert.strictEqual(yield* interrupted(5, millis), whole)
+      for (const millis of [500, 1100, 1500]) {
+        assert.strictEqual(yield* interrupted(5, millis), whole)
+      }
       for (let count = 5; count < 40; count++) {
         assert.strictEqual(yield* interrupted(count, 0), whole, `${count} steps`)
       }
@@ -371,34 +517,50 @@ describe("the retries of TokenEndpoint", () => {
 
     test("start the lifetime of a token when its own request is sent, not at the first attempt", function*() {
       yield* TestClock.setTime(1_000_000)
-      const token = yield* tokenOf(FakeClient.make(unavailable, after("5 seconds", FakeClient.token)))
-      deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_150, 4_600_150])
+      const token = yield* tokenOf(
+        FakeClient.make(unavailable, after("5 seconds", FakeClient.token))
+      )
+      deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [
+        1_000_150,
+        4_600_150
+      ])
     })
 
     test.each([
       ["set back by an hour", -3_600_000, 0, 1],
       ["set forward by five seconds", 5000, -5000, 1],
       ["set forward by two hours, as if the machine slept,", 7_200_000, 0, 2]
-    ])("return a usable token when the wall clock is %s during a request", function*([, jump, since, requests]) {
-      const time = virtualClock()
-      let jumps = 0
-      const client = FakeClient.make((request) =>
-        Effect.sync(() => jumps++ === 0 && time.jump(jump)).pipe(
-          Effect.zipLeft(Effect.sleep("2 seconds")),
-          Effect.zipRight(FakeClient.token(request))
+    ])(
+      "return a usable token when the wall clock is %s during a request",
+      function*([, jump, since, requests]) {
+        const time = virtualClock()
+        let jumps = 0
+        const client = FakeClient.make((request) =>
+          Effect.sync(() => jumps++ === 0 && time.jump(jump)).pipe(
+            Effect.zipLeft(Effect.sleep("2 seconds")),
+            Effect.zipRight(FakeClient.token(request))
+          )
         )
-      )
-      const fiber = yield* FakeClient.acquire(client).pipe(
-        Effect.flatMap((token) => Effect.as(AccessToken.ensureValid(token), token)),
-        Effect.withClock(time.clock),
-        Effect.fork
-      )
-      yield* time.advance("10 seconds")
-      const token = yield* Fiber.join(fiber)
-      assert.lengthOf(client.times, requests)
-      assert.strictEqual(token.expiresAt.epochMillis - token.acquiredAt.epochMillis, 3_600_000)
-      if (requests === 1) assert.strictEqual(time.wall() - token.acquiredAt.epochMillis, 10_000 - since)
-    })
+        const fiber = yield* FakeClient.acquire(client).pipe(
+          Effect.flatMap((token) => Effect.as(AccessToken.ensureValid(token), token)),
+          Effect.withClock(time.clock),
+          Effect.fork
+        )
+        yield* time.advance("10 seconds")
+        const token = yield* Fiber.join(fiber)
+        assert.lengthOf(client.times, requests)
+        assert.strictEqual(
+          token.expiresAt.epochMillis - token.acquiredAt.epochMillis,
+          3_600_000
+        )
+        if (requests === 1) {
+          assert.strictEqual(
+            time.wall() - token.acquiredAt.epochMillis,
+            10_000 - since
+          )
+        }
+      }
+    )
 
     test.each([[4, "DeadOnArrival"], [5, "DeadOnArrival"], [6, "token"]] as const)(
       "make a token of %d s that takes 5 s to arrive: %s",
@@ -408,7 +570,10 @@ describe("the retries of TokenEndpoint", () => {
         deepStrictEqual([outcome, times.length], [expected, 1])
         const error = Either.merge(result)
         if (!(error instanceof AccessTokenError.TokenExpiredError)) return
-        deepStrictEqual([error.expiredAt.epochMillis, error.checkedAt.epochMillis], [expiresIn * 1000, 5000])
+        deepStrictEqual([error.expiredAt.epochMillis, error.checkedAt.epochMillis], [
+          expiresIn * 1000,
+          5000
+        ])
       }
     )
   })
@@ -439,7 +604,11 @@ describe("the retries of TokenEndpoint", () => {
       const fiber = yield* Effect.fork(source.acquire(TokenSource.missing))
       yield* TestClock.adjust("1 minutes")
       yield* Fiber.join(fiber)
-      deepStrictEqual(client.bodies.map((body) => body.slice(-8)), ["secret-1", "secret-2", "secret-2"])
+      deepStrictEqual(client.bodies.map((body) => body.slice(-8)), [
+        "secret-1",
+        "secret-2",
+        "secret-2"
+      ])
       assert.strictEqual(reads, 2)
     })
 
@@ -451,16 +620,41 @@ describe("the retries of TokenEndpoint", () => {
       ["400 with unauthorized_client", reply(400, `{"error":"unauthorized_client"}`)],
       ["400 with invalid_grant", reply(400, `{"error":"invalid_grant"}`)],
       ["401 of an API", reply(401, "", { "www-authenticate": "Bearer" })]
-    ])("are read again after InvalidClient, and tried immediately if they have changed: %s", function*([, refused]) {
-      const { reads, sent, times } = yield* rotating(["old", "new"], refused, FakeClient.token)
-      deepStrictEqual([sent, times, reads], [["old", "new"], [0, 0], 2])
-    })
+    ])(
+      "are read again after InvalidClient, and tried immediately if they have changed: %s",
+      function*([, refused]) {
+        const { reads, sent, times } = yield* rotating(
+          ["old", "new"],
+          refused,
+          FakeClient.token
+        )
+        deepStrictEqual([sent, times, reads], [["old", "new"], [0, 0], 2])
+      }
+    )
 
     test.each<
-      readonly [string, secrets: ReadonlyArray<string>, Replies, sent: ReadonlyArray<string>, outcome: string]
+      readonly [
+        string,
+        secrets: ReadonlyArray<string>,
+        Replies,
+        sent: ReadonlyArray<string>,
+        outcome: string
+      ]
     >([
-      ["not if they have not changed", ["old"], [invalid, FakeClient.token], ["old"], "InvalidClient"],
-      ["not a third time", ["one", "two", "three"], [invalid], ["one", "two"], "InvalidClient"],
+      [
+        "not if they have not changed",
+        ["old"],
+        [invalid, FakeClient.token],
+        ["old"],
+        "InvalidClient"
+      ],
+      [
+        "not a third time",
+        ["one", "two", "three"],
+        [invalid],
+        ["one", "two"],
+        "InvalidClient"
+      ],
       [
         "not a third time when a transient failure occurs in between",
         ["one", "two", "three"],
@@ -474,7 +668,15 @@ describe("the retries of TokenEndpoint", () => {
     })
 
     test.each([
-      ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
+      [
+        "fails",
+        Effect.fail(
+          new AccessTokenError.CredentialsError({
+            field: "clientSecret",
+            reason: "is missing"
+          })
+        )
+      ],
       ["fails with a defect", Effect.die("an invented defect")],
       ["never ends", Effect.never],
       ["never ends and cannot be interrupted", Effect.uninterruptible(Effect.never)],
@@ -482,12 +684,17 @@ describe("the retries of TokenEndpoint", () => {
     ])(
       "are not tried again if the second read %s: the acquisition fails with the error of the endpoint",
       function*([, second]) {
-        for (const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const) {
+        for (
+          const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const
+        ) {
           let reads = 0
           const credentials = Effect.suspend(() =>
             ++reads === 1 ? Effect.succeed(credentialsOf(clientId, clientSecret)) : second
           )
-          const { outcome, took } = yield* run(FakeClient.make(invalid), { credentials, deadline })
+          const { outcome, took } = yield* run(FakeClient.make(invalid), {
+            credentials,
+            deadline
+          })
           assert.strictEqual(outcome, "InvalidClient")
           assert.isAtMost(took, longest)
         }
@@ -495,30 +702,57 @@ describe("the retries of TokenEndpoint", () => {
     )
 
     test("are not read again when the endpoint refuses the request for another reason", function*() {
-      const codes = ["invalid_scope", "no_invalid_grant", "invalid_grants"].map((error) => JSON.stringify({ error }))
-      for (const refused of [reply(400), ...codes.map((body) => reply(400, body)), reply(403), reply(503)]) {
+      const codes = ["invalid_scope", "no_invalid_grant", "invalid_grants"].map((error) =>
+        JSON.stringify({ error })
+      )
+      for (
+        const refused of [
+          reply(400),
+          ...codes.map((body) => reply(400, body)),
+          reply(403),
+          reply(503)
+        ]
+      ) {
         const { reads, sent } = yield* rotating(["one", "two"], refused)
         deepStrictEqual([reads, [...new Set(sent)]], [1, ["one"]])
       }
     })
 
     test("that cannot be read fail with CredentialsError, without a request", function*() {
-      for (const [secret, expected] of [["a&b", ["CredentialsError", []]], ["a+b", ["token", [0]]]] as const) {
-        const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(secret) })
-        const { outcome, times } = yield* run(FakeClient.make(FakeClient.token), { credentials })
+      for (
+        const [secret, expected] of [["a&b", ["CredentialsError", []]], ["a+b", ["token", [
+          0
+        ]]]] as const
+      ) {
+        const credentials = ClientCredentials.make({
+          clientId,
+          clientSecret: Redacted.make(secret)
+        })
+        const { outcome, times } = yield* run(FakeClient.make(FakeClient.token), {
+          credentials
+        })
         deepStrictEqual<ReadonlyArray<unknown>>([outcome, times], expected)
       }
     })
 
-    timeline("are sent only once if they are a constant value", [invalid, FakeClient.token], [[0], "InvalidClient", 0])
+    timeline("are sent only once if they are a constant value", [invalid, FakeClient.token], [
+      [0],
+      "InvalidClient",
+      0
+    ])
   })
 
   describe("an error response", () => {
     test("that echoes the secret or the replaced token is reported without it", function*() {
       const replacing = "invented-token-canary"
       for (const value of [clientSecret, replacing, "something"]) {
-        const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
-        const { code, description } = yield* refusalOf(FakeClient.make(reply(400, body)), { replacing })
+        const body = JSON.stringify({
+          error: "invalid_request",
+          error_description: `you sent ${value}`
+        })
+        const { code, description } = yield* refusalOf(FakeClient.make(reply(400, body)), {
+          replacing
+        })
         const expected = value === "something" ? `you sent ${value}` : undefined
         deepStrictEqual([code, description], ["invalid_request", expected])
       }
@@ -545,7 +779,9 @@ describe("the retries of TokenEndpoint", () => {
 
   test("maxResponseBytes limits the response body to the byte", function*() {
     const body = tokenBody()
-    const full = tokenBody({ padding: "x".repeat(64 * 1024 - tokenBody({ padding: "" }).length) })
+    const full = tokenBody({
+      padding: "x".repeat(64 * 1024 - tokenBody({ padding: "" }).length)
+    })
     for (
       const [text, options, expected] of [
         [body, { maxResponseBytes: body.length }, "token"],
@@ -553,7 +789,12 @@ describe("the retries of TokenEndpoint", () => {
         [full, {}, "token"],
         ["{", { maxResponseBytes: 1 }, "TokenResponseError"]
       ] as const
-    ) assert.strictEqual((yield* run(FakeClient.make(reply(200, text)), options)).outcome, expected)
+    ) {
+      assert.strictEqual(
+        (yield* run(FakeClient.make(reply(200, text)), options)).outcome,
+        expected
+      )
+    }
   })
 
   describe("one request", () => {
@@ -561,15 +802,23 @@ describe("the retries of TokenEndpoint", () => {
       yield* TestClock.setTime(1_000_000)
       const token = yield* tokenOf(FakeClient.make(reply(200, tokenBody({ scope: "orders" }))))
       deepStrictEqual({ ...token, value: Redacted.value(token.value) }, {
-        ...{ value: "invented-token-0001", tokenType: "Bearer" as const, scope: "orders" },
-        ...{ acquiredAt: token.acquiredAt, expiresAt: token.expiresAt },
+        value: "invented-token-0001",
+        tokenType: "Bearer" as const,
+        scope: "orders",
+        acquiredAt: token.acquiredAt,
+        expiresAt: token.expiresAt,
         applicationName: Option.some("Invented Shop"),
         developerEmail: Option.some(Redacted.make("developer@shop.example")),
         issuedAt: Option.some("1767225600000"),
         clientId: Option.some(clientId)
       })
-      deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_000, 4_600_000])
-      const without = yield* tokenOf(FakeClient.make(reply(200, tokenBody({ scope: undefined }))))
+      deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [
+        1_000_000,
+        4_600_000
+      ])
+      const without = yield* tokenOf(
+        FakeClient.make(reply(200, tokenBody({ scope: undefined })))
+      )
       assert.strictEqual(without.scope, "")
     })
 
@@ -577,18 +826,29 @@ describe("the retries of TokenEndpoint", () => {
       const spans: Array<Tracer.Span> = []
       const tracer = observed(yield* Effect.tracer, (span) => void spans.push(span))
       const client = FakeClient.make(reply(200, tokenBody(), { "x-canary": "canary" }))
-      const plain = HttpClient.get("https://auth.shop.example", { headers: { "x-canary": "canary" } })
-      yield* Effect.all([Effect.provide(plain, client.layer), FakeClient.acquire(client)]).pipe(
-        Effect.withTracer(tracer),
-        withHeadersOnSpans
-      )
+      const plain = HttpClient.get("https://auth.shop.example", {
+        headers: { "x-canary": "canary" }
+      })
+      yield* Effect.all([Effect.provide(plain, client.layer), FakeClient.acquire(client)])
+        .pipe(
+          Effect.withTracer(tracer),
+          withHeadersOnSpans
+        )
       const names = spans.map(({ name }) => name.replace("http.client ", ""))
       deepStrictEqual(names, ["GET", "TokenEndpoint.request", "POST"])
       const [control, own, sent] = spans
       const values = (span: Tracer.Span | undefined, part: string) =>
-        [...span?.attributes ?? []].flatMap(([name, value]) => name.includes(part) ? [value] : [])
-      assert.include(values(control, ".header."), "canary", "control: the search finds the header")
-      for (const part of [".request.header.", ".response.header."]) assert.isNotEmpty(values(sent, part))
+        [...span?.attributes ?? []].flatMap(([name, value]) =>
+          name.includes(part) ? [value] : []
+        )
+      assert.include(
+        values(control, ".header."),
+        "canary",
+        "control: the search finds the header"
+      )
+      for (const part of [".request.header.", ".response.header."]) {
+        assert.isNotEmpty(values(sent, part))
+      }
       assert.isTrue(values(sent, ".header.").every((value) => value === "<redacted>"))
       deepStrictEqual(values(own, ""), [])
       const [first, second] = client.requests
@@ -607,7 +867,9 @@ describe("the retries of TokenEndpoint", () => {
         [401, "InvalidClient", "invalid_client", "Unknown client"]
       )
       deepStrictEqual(client.times, [0, 0, 0])
-      const redirected = yield* run(changed(FakeClient.make(redirect), HttpClient.filterStatusOk))
+      const redirected = yield* run(
+        changed(FakeClient.make(redirect), HttpClient.filterStatusOk)
+      )
       assert.strictEqual(redirected.outcome, "Redirect (1)")
     })
 
@@ -617,12 +879,27 @@ describe("the retries of TokenEndpoint", () => {
         inits.push(init)
         return Promise.resolve(new Response(tokenBody()))
       }
-      const base = Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))
-      const ofLayer: RequestInit = { redirect: "follow", credentials: "omit", cache: "no-store" }
+      const base = Layer.provide(
+        FetchHttpClient.layer,
+        Layer.succeed(FetchHttpClient.Fetch, fetch)
+      )
+      const ofLayer: RequestInit = {
+        redirect: "follow",
+        credentials: "omit",
+        cache: "no-store"
+      }
       const ofCall: RequestInit = { redirect: "error", cache: "reload", keepalive: true }
       const source = FakeClient.source({ ...FakeClient.make(FakeClient.token), layer: base })
-      const { acquire } = yield* Effect.provideService(source, FetchHttpClient.RequestInit, ofLayer)
-      yield* Effect.provideService(acquire(TokenSource.missing), FetchHttpClient.RequestInit, ofCall)
+      const { acquire } = yield* Effect.provideService(
+        source,
+        FetchHttpClient.RequestInit,
+        ofLayer
+      )
+      yield* Effect.provideService(
+        acquire(TokenSource.missing),
+        FetchHttpClient.RequestInit,
+        ofCall
+      )
       yield* acquire(TokenSource.missing)
       yield* (yield* source).acquire(TokenSource.missing)
       // It replaces even the one that only the layer of fetch has.
@@ -641,13 +918,18 @@ describe("the retries of TokenEndpoint", () => {
     })
 
     test("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", function*() {
-      const following = changed(FakeClient.make(redirect, FakeClient.token), HttpClient.followRedirects(3))
+      const following = changed(
+        FakeClient.make(redirect, FakeClient.token),
+        HttpClient.followRedirects(3)
+      )
       assert.strictEqual((yield* run(following)).outcome, "Redirect (1)")
       deepStrictEqual(following.requests.map(({ url }) => url), [
         "https://auth.shop.example/v1/oauth/accesstoken",
         "https://elsewhere.example/"
       ])
-      const toGateway = HttpClient.mapRequest(HttpClientRequest.setUrl("https://gateway.example/token"))
+      const toGateway = HttpClient.mapRequest(
+        HttpClientRequest.setUrl("https://gateway.example/token")
+      )
       const mapped = yield* run(changed(FakeClient.make(FakeClient.token), toGateway))
       assert.strictEqual(mapped.outcome, "token")
     })

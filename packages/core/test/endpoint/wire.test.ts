@@ -7,16 +7,29 @@ import { test } from "@store-api/testing/test"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type ClientLayer, onEachClient } from "../support/clients.js"
-import { clientId, clientSecret, credentialsOf, printable, tokenBody } from "../support/wire.js"
+import {
+  clientId,
+  clientSecret,
+  credentialsOf,
+  printable,
+  tokenBody
+} from "../support/wire.js"
 
 const token = CaptureServer.answer(200, tokenBody())
 const credentials = Effect.succeed(credentialsOf(clientId, clientSecret))
 
 /** One acquisition over a real HTTP client that stays open until the test ends. Only the library closes its sockets. */
-const acquire = (client: ClientLayer, authUrl: string, options: Partial<TokenEndpoint.Options> = {}) =>
+const acquire = (
+  client: ClientLayer,
+  authUrl: string,
+  options: Partial<TokenEndpoint.Options> = {}
+) =>
   Effect.gen(function*() {
     const context = yield* Layer.build(client)
-    const source = yield* Effect.provide(TokenEndpoint.make({ authUrl, credentials, ...options }), context)
+    const source = yield* Effect.provide(
+      TokenEndpoint.make({ authUrl, credentials, ...options }),
+      context
+    )
     return yield* source.acquire(TokenSource.missing)
   })
 
@@ -27,14 +40,18 @@ describe("TokenEndpoint", () => {
       "matches the specification byte for byte with the secret %s",
       function*(secret) {
         const server = yield* CaptureServer.make(token)
-        yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf("an-id", secret)) })
+        yield* acquire(client, server.url, {
+          credentials: Effect.succeed(credentialsOf("an-id", secret))
+        })
         const [request, ...more] = yield* server.requests
         assert.lengthOf(more, 0)
         assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
         const body = `grant_type=client_credentials&client_id=an-id&client_secret=${secret}`
         assert.strictEqual(request?.body.toString("latin1"), body)
         deepStrictEqual(
-          ["content-type", "content-length", "authorization"].map((name) => CaptureServer.valuesOf(request, name)),
+          ["content-type", "content-length", "authorization"].map((name) =>
+            CaptureServer.valuesOf(request, name)
+          ),
           [["application/x-www-form-urlencoded"], [String(body.length)], []]
         )
       }
@@ -43,7 +60,9 @@ describe("TokenEndpoint", () => {
     test.live("control: the check for closed sockets sees an open one", function*() {
       const server = yield* CaptureServer.make(CaptureServer.silence)
       const fiber = yield* Effect.fork(acquire(client, server.url))
-      yield* server.count.pipe(Effect.repeat({ until: (count) => count === 1, schedule: Schedule.spaced("5 millis") }))
+      yield* server.count.pipe(
+        Effect.repeat({ until: (count) => count === 1, schedule: Schedule.spaced("5 millis") })
+      )
       assert.strictEqual(yield* server.openSockets, 1)
       yield* Fiber.interruptFork(fiber)
       yield* server.allClosed
@@ -62,29 +81,62 @@ describe("TokenEndpoint", () => {
     const chunked = head(200, { "transfer-encoding": "chunked", connection: "close" })
     const tooShort = head(200, { "content-length": "40", connection: "close" })
     const body = tokenBody()
-    const chunks = [body.slice(0, 9), body.slice(9), ""].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
+    const chunks = [body.slice(0, 9), body.slice(9), ""].map((part) =>
+      `${part.length.toString(16)}\r\n${part}\r\n`
+    )
     const refused = head(401, { "content-length": "1000" }) + "{"
 
     test.live.each<readonly [what: string, outcome: string, answer: CaptureServer.Answer]>([
-      ["with a byte order mark and white space", "a token", CaptureServer.answer(200, `\ufeff \n${body}\r\n`)],
+      [
+        "with a byte order mark and white space",
+        "a token",
+        CaptureServer.answer(200, `\ufeff \n${body}\r\n`)
+      ],
       ["in two chunks", "a token", CaptureServer.raw(chunked + chunks.join(""))],
       ["without a content-length", "a token", CaptureServer.raw(closing + body)],
-      ["of another type", "a token", CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })],
+      [
+        "of another type",
+        "a token",
+        CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })
+      ],
       ["of no chunks", "TokenResponseError", CaptureServer.raw(`${chunked}0\r\n\r\n`)],
-      ["cut short without a content-length", "TokenResponseError", CaptureServer.raw(closing + body.slice(0, 40))],
-      ["longer than its content-length", "TokenResponseError", CaptureServer.raw(tooShort + body)],
-      ["shorter than its content-length, with status 401,", "InvalidClient (401)", CaptureServer.raw(refused)],
+      [
+        "cut short without a content-length",
+        "TokenResponseError",
+        CaptureServer.raw(closing + body.slice(0, 40))
+      ],
+      [
+        "longer than its content-length",
+        "TokenResponseError",
+        CaptureServer.raw(tooShort + body)
+      ],
+      [
+        "shorter than its content-length, with status 401,",
+        "InvalidClient (401)",
+        CaptureServer.raw(refused)
+      ],
       ["reset, with status 401,", "InvalidClient (401)", CaptureServer.rawThenReset(refused)],
-      ["that stalls, with status 401,", "InvalidClient (401)", CaptureServer.rawThenSilence(refused)]
-    ])("a body %s leads to one request, whose socket closes, and to %s", function*([, expected, answer]) {
-      const server = yield* CaptureServer.make(answer)
-      const outcome = yield* Effect.match(acquire(client, server.url), {
-        onFailure: (error) => error._tag === "TokenRefusedError" ? `${error.reason} (${error.httpStatus})` : error._tag,
-        onSuccess: ({ value }) => Redacted.value(value) === "invented-token-0001" ? "a token" : "another token"
-      })
-      deepStrictEqual([outcome, yield* server.count], [expected, 1])
-      yield* server.allClosed
-    })
+      [
+        "that stalls, with status 401,",
+        "InvalidClient (401)",
+        CaptureServer.rawThenSilence(refused)
+      ]
+    ])(
+      "a body %s leads to one request, whose socket closes, and to %s",
+      function*([, expected, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        const outcome = yield* Effect.match(acquire(client, server.url), {
+          onFailure: (error) =>
+            error._tag === "TokenRefusedError"
+              ? `${error.reason} (${error.httpStatus})`
+              : error._tag,
+          onSuccess: ({ value }) =>
+            Redacted.value(value) === "invented-token-0001" ? "a token" : "another token"
+        })
+        deepStrictEqual([outcome, yield* server.count], [expected, 1])
+        yield* server.allClosed
+      }
+    )
   })
 })
 
@@ -104,13 +156,20 @@ const call = (client: ClientLayer, answer: CaptureServer.Answer) =>
     }).pipe(Layer.provide(client))
     const exit = yield* Effect.flatMap(
       AuthorizedHttpClient.AuthorizedHttpClient,
-      (client) => client.post("/orders", { urlParams: { page: "1" }, body: HttpBody.unsafeJson({ id: 1 }) })
+      (client) =>
+        client.post("/orders", {
+          urlParams: { page: "1" },
+          body: HttpBody.unsafeJson({ id: 1 })
+        })
     ).pipe(Effect.provide(layer), Effect.exit)
     return { exit, requests: yield* server.requests }
   })
 
 /** The parts of the requests that hold a canary: line, headers or body, by the number of the request. */
-const placesOf = (canary: Canary.Canary, requests: ReadonlyArray<CaptureServer.CapturedRequest>) =>
+const placesOf = (
+  canary: Canary.Canary,
+  requests: ReadonlyArray<CaptureServer.CapturedRequest>
+) =>
   requests.flatMap(({ body, headers, requestLine }, index) =>
     Object.entries({ body: String(body), requestLine, ...Object.fromEntries(headers) })
       .filter(([, text]) => Canary.find(text, [canary]).length > 0)
@@ -127,7 +186,9 @@ describe("where the secret and the token are", () =>
       ])
       deepStrictEqual(placesOf(secret, requests), ["body of 0"])
       deepStrictEqual(placesOf(issued, requests), ["authorization of 1"])
-      deepStrictEqual(CaptureServer.valuesOf(requests[1], "authorization"), [`Bearer ${issued.value}`])
+      deepStrictEqual(CaptureServer.valuesOf(requests[1], "authorization"), [
+        `Bearer ${issued.value}`
+      ])
     })
 
     test.live("a call is not repeated when its connection fails", function*() {

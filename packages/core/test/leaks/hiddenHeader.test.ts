@@ -1,5 +1,11 @@
-import { HttpBody, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
-import { HttpIncomingMessage } from "@effect/platform"
+import {
+  HttpBody,
+  HttpClient,
+  HttpClientError,
+  HttpClientRequest,
+  HttpClientResponse,
+  HttpIncomingMessage
+} from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
@@ -31,10 +37,17 @@ const authorize = (client: HttpClient.HttpClient, options: AuthorizedHttpClient.
     Effect.provide(AccessTokenProvider.layerTest(token(canary.value)))
   )
 
-const responding = (status: number, body: string, headers: HeadersInit = { "content-type": "application/json" }) =>
+const responding = (
+  status: number,
+  body: string,
+  headers: HeadersInit = { "content-type": "application/json" }
+) =>
 (
   request: HttpClientRequest.HttpClientRequest
-) => Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(body, { status, headers })))
+) =>
+  Effect.sync(() =>
+    HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
+  )
 
 const failing = (request: HttpClientRequest.HttpClientRequest) =>
   Effect.fail(
@@ -47,7 +60,10 @@ const failing = (request: HttpClientRequest.HttpClientRequest) =>
   )
 
 const forms: Readonly<
-  Record<string, (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<unknown, unknown>>
+  Record<
+    string,
+    (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<unknown, unknown>
+  >
 > = {
   json: ({ json }) => json,
   text: ({ text }) => text,
@@ -66,36 +82,51 @@ describe("the results of the authorized client lack the header", () => {
     )
     const response = yield* naive.get("https://api.store.example/v1/orders")
     assert.isAbove(leaksOf(response).length, 0)
-    assert.isAbove(leaksOf(yield* Effect.flip(HttpClientResponse.filterStatusOk(response))).length, 0)
+    assert.isAbove(
+      leaksOf(yield* Effect.flip(HttpClientResponse.filterStatusOk(response))).length,
+      0
+    )
   })
 
   test("a response and its request lack the header and are otherwise unchanged", function*() {
     const requests: Array<HttpClientRequest.HttpClientRequest> = []
     const client = yield* make((request) => {
       requests.push(request)
-      return responding(200, `{"orders":[1]}`, { "content-type": "application/json", "set-cookie": "a=b" })(request)
+      return responding(200, `{"orders":[1]}`, {
+        "content-type": "application/json",
+        "set-cookie": "a=b"
+      })(request)
     })
     const response = yield* client.post("/orders", {
       urlParams: { page: "1" },
       headers: { "x-mine": "1" },
       body: HttpBody.text("{}", "application/vnd.invented+json")
     })
-    const sent = requests.find(({ headers }) => "authorization" in headers) ?? assert.fail("nothing was sent")
+    const sent = requests.find(({ headers }) => "authorization" in headers) ??
+      assert.fail("nothing was sent")
     assert.strictEqual(sent.headers["authorization"], `Bearer ${canary.value}`)
     deepStrictEqual(leaksOf(response), [])
     const { authorization: _, ...others } = sent.headers
     deepStrictEqual({ ...response.request.headers }, others)
-    deepStrictEqual([response.request.method, response.request.url], ["POST", "https://api.store.example/v1/orders"])
+    deepStrictEqual([response.request.method, response.request.url], [
+      "POST",
+      "https://api.store.example/v1/orders"
+    ])
     deepStrictEqual(response.request.urlParams, sent.urlParams)
     assert.strictEqual(response.request.body, sent.body)
-    deepStrictEqual([response.request.pipe(HttpClientRequest.setMethod("PUT")).method, response.status], ["PUT", 200])
+    deepStrictEqual([
+      response.request.pipe(HttpClientRequest.setMethod("PUT")).method,
+      response.status
+    ], ["PUT", 200])
     assert.strictEqual(response.headers["content-type"], "application/json")
     assert.isTrue("a" in response.cookies.cookies)
     deepStrictEqual(response.remoteAddress._tag, "None")
     deepStrictEqual(yield* response.json, { orders: [1] })
     assert.strictEqual(yield* response.text, `{"orders":[1]}`)
     const Orders = Schema.Struct({ orders: Schema.Array(Schema.Int) })
-    deepStrictEqual(yield* HttpClientResponse.schemaBodyJson(Orders)(response), { orders: [1] })
+    deepStrictEqual(yield* HttpClientResponse.schemaBodyJson(Orders)(response), {
+      orders: [1]
+    })
     assert.include(String(response), "/v1/orders")
     assert.include(String(response), "HttpClientResponse")
     assert.isTrue(HttpClientResponse.TypeId in response && !("authorization" in response))
@@ -105,18 +136,25 @@ describe("the results of the authorized client lack the header", () => {
   })
 
   test("the body can be read in its other forms", function*() {
-    const client = yield* make(responding(200, "a=b", { "content-type": "application/x-www-form-urlencoded" }))
-    deepStrictEqual([...yield* Effect.flatMap(client.get("/"), ({ urlParamsBody }) => urlParamsBody)], [["a", "b"]])
+    const client = yield* make(
+      responding(200, "a=b", { "content-type": "application/x-www-form-urlencoded" })
+    )
+    deepStrictEqual([
+      ...yield* Effect.flatMap(client.get("/"), ({ urlParamsBody }) => urlParamsBody)
+    ], [["a", "b"]])
     const form = yield* Effect.flatMap(client.get("/"), ({ formData }) => formData)
     assert.strictEqual(form.get("a"), "b")
     const buffer = yield* Effect.flatMap(client.get("/"), ({ arrayBuffer }) => arrayBuffer)
     assert.strictEqual(Buffer.from(buffer).toString(), "a=b")
-    const text = yield* Stream.mkString(Stream.decodeText(HttpClientResponse.stream(client.get("/"))))
+    const text = yield* Stream.mkString(
+      Stream.decodeText(HttpClientResponse.stream(client.get("/")))
+    )
     assert.strictEqual(text, "a=b")
   })
 
   test("the errors of a failing body lack the header, in each form of the body", function*() {
-    const failing = () => new ReadableStream({ pull: (to) => to.error(new Error("the end of a connection")) })
+    const failing = () =>
+      new ReadableStream({ pull: (to) => to.error(new Error("the end of a connection")) })
     const client = yield* make((request) =>
       Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(failing())))
     )
@@ -128,9 +166,14 @@ describe("the results of the authorized client lack the header", () => {
   })
 
   test("errors of the body, the transport and a status filter over or under the client lack the header", function*() {
-    const noJson = yield* Effect.flatMap(make(responding(200, "{broken")), (client) => client.get("/orders"))
+    const noJson = yield* Effect.flatMap(
+      make(responding(200, "{broken")),
+      (client) => client.get("/orders")
+    )
     const empty = yield* Effect.flatMap(
-      make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))),
+      make((request) =>
+        Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))
+      ),
       (client) => client.get("/orders")
     )
     const over = yield* make(responding(403, "{}"))
@@ -138,31 +181,46 @@ describe("the results of the authorized client lack the header", () => {
     const rejected = yield* make(responding(401, "{}"), {}, HttpClient.filterStatusOk)
     const transport = yield* make(failing)
     const failures = [
-      ...[["Decode", noJson.json], ["Decode", noJson.formData], ["EmptyBody", Stream.runDrain(empty.stream)]] as const,
+      ...[["Decode", noJson.json], ["Decode", noJson.formData], [
+        "EmptyBody",
+        Stream.runDrain(empty.stream)
+      ]] as const,
       ["StatusCode", HttpClient.filterStatusOk(over).get("/orders")],
       ...[under, rejected].map((client) => ["StatusCode", client.get("/orders")] as const),
       ["Transport", transport.get("/orders")]
     ] as const
     for (const [kind, effect] of failures) {
-      const error = yield* Effect.flip(effect as Effect.Effect<unknown, HttpClientError.HttpClientError>)
+      const error = yield* Effect.flip(
+        effect as Effect.Effect<unknown, HttpClientError.HttpClientError>
+      )
       assert.strictEqual(httpReason(error), kind)
       assert.isTrue(HttpClientError.isHttpClientError(error))
       assert.strictEqual(error.request.url, "https://api.store.example/v1/orders")
       deepStrictEqual(leaksOf(error), [], kind)
-      const { response } = error as { readonly response?: HttpClientResponse.HttpClientResponse }
+      const { response } = error as {
+        readonly response?: HttpClientResponse.HttpClientResponse
+      }
       if (response !== undefined) {
         assert.isUndefined(response.request.headers["authorization"])
         deepStrictEqual(leaksOf(response), [])
       }
     }
     const error = yield* Effect.flip(transport.get("/orders"))
-    assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Transport")
-    assert.strictEqual(error.message, "Transport: the description (GET https://api.store.example/v1/orders)")
+    assert.isTrue(
+      HttpClientError.isHttpClientError(error) && httpReason(error) === "Transport"
+    )
+    assert.strictEqual(
+      error.message,
+      "Transport: the description (GET https://api.store.example/v1/orders)"
+    )
     assert.strictEqual((error.cause as Error).message, "the cause")
   })
 
   test("an error lacks the header in its cause too", function*() {
-    const wrapping = HttpClient.transform((sending: ReturnType<HttpClient.HttpClient["execute"]>, request) =>
+    const wrapping = HttpClient.transform((
+      sending: ReturnType<HttpClient.HttpClient["execute"]>,
+      request
+    ) =>
       Effect.mapError(sending, (cause) =>
         new HttpClientError.RequestError({
           request,
@@ -179,29 +237,40 @@ describe("the results of the authorized client lack the header", () => {
   })
 
   test("the error of an earlier attempt of the given client lacks the header", function*() {
-    const firstError = HttpClient.transformResponse((send: ReturnType<HttpClient.HttpClient["execute"]>) =>
-      Effect.catchAll(send, (first) => Effect.mapError(send, () => first))
-    )
+    const firstError = HttpClient.transformResponse((
+      send: ReturnType<HttpClient.HttpClient["execute"]>
+    ) => Effect.catchAll(send, (first) => Effect.mapError(send, () => first)))
     let acquired = 0
-    const unavailable = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
+    const unavailable = new AccessTokenError.TokenRequestError({
+      reason: "Transport",
+      attempts: 1
+    })
     const provider = AccessTokenProvider.layerTest(
       Effect.suspend(() => acquired++ === 0 ? token(canary.value) : Effect.fail(unavailable))
     )
-    const client = yield* AuthorizedHttpClient.withAccessToken(firstError(HttpClient.make(failing)), {
-      apiUrl: "https://api.store.example"
-    }).pipe(Effect.provide(provider))
+    const client = yield* AuthorizedHttpClient.withAccessToken(
+      firstError(HttpClient.make(failing)),
+      {
+        apiUrl: "https://api.store.example"
+      }
+    ).pipe(Effect.provide(provider))
     const error = yield* Effect.flip(client.get("/orders"))
     assert.isTrue(HttpClientError.isHttpClientError(error))
     deepStrictEqual([acquired, leaksOf(error)], [2, []])
   })
 
   test("a response lacks a header with another name and format", function*() {
-    const client = yield* make(responding(200, "{}"), { header: { name: "X-Store-Token", format: (value) => value } })
+    const client = yield* make(responding(200, "{}"), {
+      header: { name: "X-Store-Token", format: (value) => value }
+    })
     deepStrictEqual(leaksOf(yield* client.get("/orders")), [])
   })
 
   test("an error of another request is passed on unchanged", function*() {
-    const other = new HttpClientError.RequestError({ request: HttpClientRequest.get("/other"), reason: "Encode" })
+    const other = new HttpClientError.RequestError({
+      request: HttpClientRequest.get("/other"),
+      reason: "Encode"
+    })
     const nested = yield* make(() => Effect.fail(other))
     const error = yield* Effect.flip(nested.get("/"))
     assert.isTrue(HttpClientError.isHttpClientError(error) && error.request === other.request)

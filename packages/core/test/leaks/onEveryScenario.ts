@@ -3,14 +3,35 @@ import { inspect } from "node:util"
 import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
-import { TokenRequest, TokenSource } from "@store-api/core"
+import {
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  ClientCredentials,
+  StoreAuth,
+  TokenEndpoint,
+  TokenRequest,
+  TokenSource
+} from "@store-api/core"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { failuresOf, httpReason } from "@store-api/testing/effectLine"
-import { type Canary, leaksInOutputs, secret as secretCanary, token as tokenCanary } from "@store-api/testing/leaksIn"
+import {
+  type Canary,
+  leaksInOutputs,
+  secret as secretCanary,
+  token as tokenCanary
+} from "@store-api/testing/leaksIn"
 import { type Output, renderDistinct, renderOuter } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { Array as Arr, Effect, Exit, Layer, Metric, Redacted, Schema, type Scope } from "effect"
+import {
+  Array as Arr,
+  Effect,
+  Exit,
+  Layer,
+  Metric,
+  Redacted,
+  Schema,
+  type Scope
+} from "effect"
 import type { Client } from "../support/clients.js"
 import { capture, watchConsole } from "../support/telemetry.js"
 
@@ -52,19 +73,26 @@ const take = (
     yield* Effect.orDie(emulator.fail(script))
     const seen: Array<readonly [name: string, value: unknown]> = []
     const { outputs } = yield* capture(
-      travel(client, emulator, { ...options, secret, request }, (name, value) => seen.push([name, value]))
+      travel(client, emulator, { ...options, secret, request }, (name, value) =>
+        seen.push([name, value]))
     )
     const issued = yield* emulator.tokens
     return {
       canaries: [
         secret,
         parameter,
-        ...issued.map(({ value }) => tokenCanary(Redacted.value(value))),
-        ...scriptedTokens(script).map((value) => tokenCanary(value))
+        ...issued.map(({ value }) =>
+          tokenCanary(Redacted.value(value))
+        ),
+        ...scriptedTokens(script).map((value) =>
+          tokenCanary(value)
+        )
       ],
       outputs: [
         ...outputs,
-        ...seen.flatMap(([name, value]) => Exit.isExit(value) ? renderOuter(name, value) : renderDistinct(name, value))
+        ...seen.flatMap(([name, value]) =>
+          Exit.isExit(value) ? renderOuter(name, value) : renderDistinct(name, value)
+        )
       ],
       errors: seen.flatMap(([, value]) => value instanceof Error ? [kindOf(value)] : []),
       apiStatuses: (yield* emulator.requests).flatMap(({ kind, status }) =>
@@ -76,18 +104,24 @@ const take = (
 /** Tokens in the scripted responses of the endpoint or of the other origin. */
 const scriptedTokens = (script: Fault.Script): ReadonlyArray<string> => {
   const answers = Arr.ensure(script).filter(({ on }) => on === "token").map((fault) =>
-    fault._tag === "Answer" ? Buffer.from(fault.body).toString().replaceAll("\0", "") : JSON.stringify(fault)
+    fault._tag === "Answer"
+      ? Buffer.from(fault.body).toString().replaceAll("\0", "")
+      : JSON.stringify(fault)
   )
   const written = ["token-of-a-scenario", "t".repeat(64)].filter((token) =>
     answers.some((answer) => answer.includes(token))
   )
-  return answers.some((answer) => answer.includes("Redirect")) ? [...written, "token-of-another-origin"] : written
+  return answers.some((answer) => answer.includes("Redirect"))
+    ? [...written, "token-of-another-origin"]
+    : written
 }
 
 const kindOf = (error: object): string =>
   HttpClientError.isHttpClientError(error)
     ? `HttpClientError/${httpReason(error)}`
-    : ["_tag", "reason"].flatMap((key) => key in error ? [String(error[key as keyof typeof error])] : []).join("/")
+    : ["_tag", "reason"].flatMap((key) =>
+      key in error ? [String(error[key as keyof typeof error])] : []
+    ).join("/")
 
 type See = (name: string, value: unknown) => void
 
@@ -135,30 +169,42 @@ const travel = (
       const response = yield* observe("a call", authorized.get("/orders"))
       if (Exit.isSuccess(response)) {
         yield* observe("its body", response.value.json)
-        yield* observe("its body by a schema", HttpClientResponse.schemaBodyJson(Orders)(response.value))
+        yield* observe(
+          "its body by a schema",
+          HttpClientResponse.schemaBodyJson(Orders)(response.value)
+        )
         see("the response, its body read", response.value)
       }
       yield* observe(
         "a call through layerHttpClient",
-        Effect.flatMap(HttpClient.get("/orders"), ({ arrayBuffer }) => arrayBuffer).pipe(Effect.provide(plain))
+        Effect.flatMap(HttpClient.get("/orders"), ({ arrayBuffer }) => arrayBuffer).pipe(
+          Effect.provide(plain)
+        )
       )
       // A fault of the token endpoint does not affect these calls: an earlier call has already met it.
       if (Arr.ensure(script).every(({ on }) => on === "api")) {
         yield* observe(
           "a call with filterStatusOk",
           Effect.flatMap(
-            HttpClient.filterStatusOk(authorized).post("/orders", { body: HttpBody.unsafeJson({ id: 1 }) }),
+            HttpClient.filterStatusOk(authorized).post("/orders", {
+              body: HttpBody.unsafeJson({ id: 1 })
+            }),
             ({ text }) => text
           )
         )
         yield* observe("a call elsewhere", authorized.get(`${emulator.elsewhere.url}/orders`))
-        yield* observe("a call elsewhere through layerHttpClient", HttpClient.get(emulator.elsewhere.url)).pipe(
+        yield* observe(
+          "a call elsewhere through layerHttpClient",
+          HttpClient.get(emulator.elsewhere.url)
+        ).pipe(
           Effect.provide(plain)
         )
       }
       yield* observe("refresh", provider.refresh)
       const current = yield* observe("current", provider.current)
-      if (Exit.isSuccess(current) && current.value._tag === "Some") yield* provider.invalidate(current.value.value)
+      if (Exit.isSuccess(current) && current.value._tag === "Some") {
+        yield* provider.invalidate(current.value.value)
+      }
       yield* observe("get after a rejection", provider.get)
       yield* observe("status at the end", provider.status)
 
@@ -182,7 +228,10 @@ const record = <A, E, R>(see: See, name: string, effect: Effect.Effect<A, E, R>)
       Effect.exit
     )
     const values = Exit.isSuccess(exit) ? [exit.value] : failuresOf(exit.cause)
-    yield* Effect.log(name, ...values).pipe(Effect.annotateLogs({ exit }), Effect.withLogSpan(name))
+    yield* Effect.log(name, ...values).pipe(
+      Effect.annotateLogs({ exit }),
+      Effect.withLogSpan(name)
+    )
     see(name, exit)
     for (const value of values) see(`value of ${name}`, value)
     return exit
@@ -207,9 +256,15 @@ const echoOfForm: Fault.Script = [Fault.echo(401), Fault.echo(503, always)]
 const persistent: Readonly<Record<string, Fault.Script>> = {
   "token/always expired": Fault.fields({ expires_in: 0 }, always),
   "token/always too large": Fault.body(" ".repeat(100_000), always),
-  "token/always refused": Fault.status(401, { body: JSON.stringify({ error: "invalid_client" }), ...always }),
+  "token/always refused": Fault.status(401, {
+    body: JSON.stringify({ error: "invalid_client" }),
+    ...always
+  }),
   "token/always rate limited": Fault.status(429, always),
-  "token/always unavailable": Fault.status(503, { headers: { "Retry-After": "31536000" }, ...always }),
+  "token/always unavailable": Fault.status(503, {
+    headers: { "Retry-After": "31536000" },
+    ...always
+  }),
   "token/always redirected": Fault.redirect(307, "elsewhere", always),
   "token/always no token": Fault.fields({ token_type: "mac" }, always),
   "token/always self-signed": Fault.tls("SelfSigned", always)
@@ -236,22 +291,38 @@ const extraScenarios: Readonly<Record<string, Fault.Script>> = {
   "api/gzip": Fault.gzip(api),
   "api/no-json": Fault.body("{broken", api),
   "api/nothing": Fault.body("", api),
-  "api/500": Fault.status(500, { ...api, body: "<html>no</html>", headers: { "Content-Type": "text/html" } }),
+  "api/500": Fault.status(500, {
+    ...api,
+    body: "<html>no</html>",
+    headers: { "Content-Type": "text/html" }
+  }),
   "api/401-then-reset": [Fault.status(401, { on: "api" }), Fault.reset("answer", api)],
   "api/401-then-500": [Fault.status(401, { on: "api" }), Fault.status(500, api)],
   "api/401-without-the-scope": Fault.status(401, {
     ...api,
     headers: { "WWW-Authenticate": "Bearer error=\"insufficient_scope\"" }
   }),
-  "api/401-and-no-other-token": [Fault.delay("1 millis"), Fault.status(401, api), Fault.status(503, always)]
+  "api/401-and-no-other-token": [
+    Fault.delay("1 millis"),
+    Fault.status(401, api),
+    Fault.status(503, always)
+  ]
 }
 
 const waitOf = (name: string): keyof typeof limits =>
-  name in persistent || /^token\/40[0-5]|^api\/(?!.*silence|.*no-other-token)/.test(name) ? "long" : "short"
+  name in persistent || /^token\/40[0-5]|^api\/(?!.*silence|.*no-other-token)/.test(name)
+    ? "long"
+    : "short"
 
-const all: ReadonlyArray<{ readonly name: string } & Omit<Parameters<typeof take>[1], "wait">> = [
+const all: ReadonlyArray<
+  { readonly name: string } & Omit<Parameters<typeof take>[1], "wait">
+> = [
   ...Object.entries(Scenario.all).map(([name, { script, tls }]) => ({ name, script, tls })),
-  ...Object.entries(extraScenarios).map(([name, script]) => ({ name, script, tls: overTls.includes(name) })),
+  ...Object.entries(extraScenarios).map(([name, script]) => ({
+    name,
+    script,
+    tls: overTls.includes(name)
+  })),
   ...Object.entries(requests).flatMap(([name, request]) =>
     Object.entries({ "token/echo of the form": echoOfForm, "token/specification": [] }).map((
       [scenario, script]
@@ -272,17 +343,25 @@ const isFirst = ({ name }: typeof all[number], index: number) =>
 /** The errors that must occur in a run, so that the search has something to look at. */
 const requiredErrors = [
   "TokenExpiredError/DeadOnArrival",
-  ...["Transport", "Timeout", "Certificate", "Redirect", "TooLarge"].map((reason) => `TokenRequestError/${reason}`),
-  ...["InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"].map((it) => `TokenRefusedError/${it}`),
+  ...["Transport", "Timeout", "Certificate", "Redirect", "TooLarge"].map((reason) =>
+    `TokenRequestError/${reason}`
+  ),
+  ...["InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"].map((it) =>
+    `TokenRefusedError/${it}`
+  ),
   "TokenResponseError",
   "UntrustedOriginError",
-  ...["InvalidUrl", "Encode", "Transport", "StatusCode", "Decode"].map((reason) => `HttpClientError/${reason}`),
+  ...["InvalidUrl", "Encode", "Transport", "StatusCode", "Decode"].map((reason) =>
+    `HttpClientError/${reason}`
+  ),
   "ParseError"
 ]
 
 /** Runs the first scenario of each kind, which is enough for every kind of error, or the other ones. */
 export const onEveryScenario = (client: Client, ofEachKind: "first" | "others"): void => {
-  const scenarios = all.filter((scenario, index) => isFirst(scenario, index) === (ofEachKind === "first"))
+  const scenarios = all.filter((scenario, index) =>
+    isFirst(scenario, index) === (ofEachKind === "first")
+  )
   const occurred = new Set<string>()
   const canaries = new Map<string, Canary>()
   const processOutputs: Array<Output> = []
@@ -310,7 +389,10 @@ export const onEveryScenario = (client: Client, ofEachKind: "first" | "others"):
     test("nothing leaks on the console of the process, in its warnings or in the metrics", function*() {
       const text = inspect(yield* Metric.snapshot, { depth: 10, maxArrayLength: Infinity })
       assert.include(text, "store_api_token_acquisitions")
-      deepStrictEqual(leaksInOutputs([...processOutputs, { name: "metrics", text }], [...canaries.values()]), [])
+      deepStrictEqual(
+        leaksInOutputs([...processOutputs, { name: "metrics", text }], [...canaries.values()]),
+        []
+      )
     })
 
     if (ofEachKind === "first") {

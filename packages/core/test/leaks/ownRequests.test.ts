@@ -3,7 +3,12 @@ import { inspect } from "node:util"
 import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider, ClientCredentials, TokenEndpoint, TokenRequest } from "@store-api/core"
+import {
+  AccessTokenProvider,
+  ClientCredentials,
+  TokenEndpoint,
+  TokenRequest
+} from "@store-api/core"
 import * as Canary from "@store-api/testing/leaksIn"
 import { type Output, render } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
@@ -42,7 +47,10 @@ const credentials = ClientCredentials.make({
 })
 
 const echo = (canary: Canary.Canary, status = 400) =>
-  FakeClient.reply(status, JSON.stringify({ error: "invalid_request", error_description: `no ${canary.value} here` }))
+  FakeClient.reply(
+    status,
+    JSON.stringify({ error: "invalid_request", error_description: `no ${canary.value} here` })
+  )
 
 /** Runs a renewal, a refresh and an acquisition that fail, and logs their errors. */
 const journey = Effect.gen(function*() {
@@ -61,7 +69,12 @@ const journey = Effect.gen(function*() {
 /** All outputs of the journey at an endpoint that repeats a value of the request. */
 const outputsOf = (canary: Canary.Canary) =>
   Effect.gen(function*() {
-    const client = FakeClient.make(FakeClient.reply(200, tokenBody()), echo(canary), echo(canary, 401), echo(canary))
+    const client = FakeClient.make(
+      FakeClient.reply(200, tokenBody()),
+      echo(canary),
+      echo(canary, 401),
+      echo(canary)
+    )
     const layer = AccessTokenProvider.layer().pipe(
       Layer.provide(TokenEndpoint.layer({ authUrl, credentials, request })),
       Layer.provide(client.layer)
@@ -79,21 +92,50 @@ const namesOf = (outputs: ReadonlyArray<Output>, text: string) =>
   new Set(outputs.filter((output) => output.text.includes(text)).map(({ name }) => name))
 
 describe("a request of TokenRequest.make", () => {
-  test.each(canaries)("leaks in no output when the endpoint repeats its $name", function*(canary) {
-    const { errors, outputs } = yield* outputsOf(canary)
-    deepStrictEqual(Canary.leaksInOutputs(outputs, canaries), [])
-    for (const error of errors) assert(error._tag === "TokenRefusedError")
-    const sinks = ["logger string", "logger logfmt", "logger json", "logger structured", "console.log", "log record"]
-    for (const name of sinks) assert.isTrue(namesOf(outputs, "invalid_request").has(name), `control: ${name}`)
-    assert.isTrue(namesOf(outputs, "renewal failed").has("logger string"), "control: the warning")
-    assert.isTrue(namesOf(outputs, "").has("span TokenEndpoint.request"), "control: the span")
-  })
+  test.each(canaries)(
+    "leaks in no output when the endpoint repeats its $name",
+    function*(canary) {
+      const { errors, outputs } = yield* outputsOf(canary)
+      deepStrictEqual(Canary.leaksInOutputs(outputs, canaries), [])
+      for (const error of errors) assert(error._tag === "TokenRefusedError")
+      const sinks = [
+        "logger string",
+        "logger logfmt",
+        "logger json",
+        "logger structured",
+        "console.log",
+        "log record"
+      ]
+      for (const name of sinks) {
+        assert.isTrue(
+          namesOf(outputs, "invalid_request").has(name),
+          `control: ${name}`
+        )
+      }
+      assert.isTrue(
+        namesOf(outputs, "renewal failed").has("logger string"),
+        "control: the warning"
+      )
+      assert.isTrue(
+        namesOf(outputs, "").has("span TokenEndpoint.request"),
+        "control: the span"
+      )
+    }
+  )
 
   test("control: the search finds a text that the endpoint does not repeat in the same places", function*() {
     const other: Canary.Canary = { name: "other", value: Canary.secret().value }
     const { outputs } = yield* outputsOf(other)
-    const names = new Set(Canary.leaksInOutputs(outputs, [other]).map((leak) => leak.split(" shows ")[0]))
-    const sinks = ["logger string", "logger json", "span TokenEndpoint.request", "error 0: message", "error 1: JSON"]
+    const names = new Set(
+      Canary.leaksInOutputs(outputs, [other]).map((leak) => leak.split(" shows ")[0])
+    )
+    const sinks = [
+      "logger string",
+      "logger json",
+      "span TokenEndpoint.request",
+      "error 0: message",
+      "error 1: JSON"
+    ]
     for (const name of sinks) assert.isTrue(names.has(name), name)
   })
 

@@ -3,7 +3,6 @@ import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import * as Canary from "@store-api/testing/leaksIn"
-import { encodings, find, leaksInOutputs } from "@store-api/testing/leaksIn"
 import { printers, render, renderDistinct } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Cause, Effect, Option, Schema } from "effect"
@@ -29,38 +28,54 @@ const sinks = [
 onEveryScenario(undici, "first")
 
 describe("the leak of a naive program is found", () => {
-  test.live.each(Object.keys(encodings))("in every logger, span and log record, encoded: %s", function*(encoding) {
-    for (const canary of canaries) {
-      const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
-      const { outputs } = yield* capture(
-        Effect.fail(naive).pipe(
-          Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
-          Effect.withSpan("naive", { attributes: { text: naive.message } })
+  test.live.each(Object.keys(Canary.encodings))(
+    "in every logger, span and log record, encoded: %s",
+    function*(encoding) {
+      for (const canary of canaries) {
+        const naive = new Naive({ message: Canary.encodings[encoding]?.(canary.value) ?? "" })
+        const { outputs } = yield* capture(
+          Effect.fail(naive).pipe(
+            Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
+            Effect.withSpan("naive", { attributes: { text: naive.message } })
+          )
         )
-      )
-      for (const sink of sinks) {
-        const ofSink = outputs.filter(({ name }) => name === sink)
-        assert.isAbove(
-          ofSink.flatMap(({ text }) => find(text, [canary])).length,
-          0,
-          `${sink}: ${JSON.stringify(ofSink)}`
-        )
+        for (const sink of sinks) {
+          const ofSink = outputs.filter(({ name }) => name === sink)
+          assert.isAbove(
+            ofSink.flatMap(({ text }) => Canary.find(text, [canary])).length,
+            0,
+            `${sink}: ${JSON.stringify(ofSink)}`
+          )
+        }
       }
     }
-  })
+  )
 
   test.live("in every logger when only the cause contains the secret", function*() {
-    const { outputs } = yield* capture(Effect.logError("failed", Cause.fail(new Naive({ message: secret.value }))))
+    const { outputs } = yield* capture(
+      Effect.logError("failed", Cause.fail(new Naive({ message: secret.value })))
+    )
     // OpenTelemetry's log records omit causes.
-    for (const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")) {
-      assert.isAbove(leaksInOutputs(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
+    for (
+      const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")
+    ) {
+      assert.isAbove(
+        Canary.leaksInOutputs(outputs.filter(({ name }) => name === sink), canaries).length,
+        0,
+        sink
+      )
     }
   })
 
   it("in the distinct renderings, if any rendering shows it", () => {
     const { value } = token
-    const hidden = (key: PropertyKey) => Object.defineProperty(new Error("naive"), key, { value, enumerable: false })
-    const silent = { toString: () => "naive", toJSON: () => "naive", [inspect.custom]: () => "naive" }
+    const hidden = (key: PropertyKey) =>
+      Object.defineProperty(new Error("naive"), key, { value, enumerable: false })
+    const silent = {
+      toString: () => "naive",
+      toJSON: () => "naive",
+      [inspect.custom]: () => "naive"
+    }
     const holders: ReadonlyArray<unknown> = [
       { ...silent, held: value },
       Object.defineProperty({ ...silent }, "held", { value, enumerable: false }),
@@ -70,8 +85,13 @@ describe("the leak of a naive program is found", () => {
       new Naive({ message: value }),
       new Map([[value, { deep: { deep: { deep: { deep: new Set([value]) } } } }]]),
       ...[
-        ...[{ held: value }, { a: { b: { c: { d: { e: { f: value } } } } } }, { [Symbol("held")]: value }],
-        ...[{ [value]: true }, { name: value }, { stack: value }, { held: Buffer.from(value) }]
+        { held: value },
+        { a: { b: { c: { d: { e: { f: value } } } } } },
+        { [Symbol("held")]: value },
+        { [value]: true },
+        { name: value },
+        { stack: value },
+        { held: Buffer.from(value) }
       ].map((fields) => Object.assign(new Error("naive"), fields)),
       hidden("held"),
       hidden("name"),
@@ -91,14 +111,19 @@ describe("the leak of a naive program is found", () => {
       Cause.fail(value)
     ]
     for (const holder of holders) {
-      const all = leaksInOutputs(render("it", holder), [token])
+      const all = Canary.leaksInOutputs(render("it", holder), [token])
       assert.strictEqual(
-        leaksInOutputs(renderDistinct("it", holder), [token]).length > 0,
+        Canary.leaksInOutputs(renderDistinct("it", holder), [token]).length > 0,
         all.length > 0,
         all.join("\n")
       )
     }
-    assert.isAbove(holders.filter((holder) => leaksInOutputs(render("it", holder), [token]).length > 0).length, 20)
+    assert.isAbove(
+      holders.filter((holder) =>
+        Canary.leaksInOutputs(render("it", holder), [token]).length > 0
+      ).length,
+      20
+    )
   })
 
   test.live("on the console of the process and in its warnings", function*() {
@@ -111,15 +136,20 @@ describe("the leak of a naive program is found", () => {
     yield* Effect.promise(() => new Promise((resolve) => process.nextTick(resolve)))
     yield* Effect.yieldNow()
     stop()
-    assert.sameMembers(seen.filter(({ text }) => find(text, canaries).length > 0).map(({ name }) => name), [
-      "console.log",
-      "console.info",
-      "console.warn",
-      "console.error",
-      "console.debug",
-      "console.trace",
-      "warning"
-    ])
+    assert.sameMembers(
+      seen.filter(({ text }) => Canary.find(text, canaries).length > 0).map(({ name }) =>
+        name
+      ),
+      [
+        "console.log",
+        "console.info",
+        "console.warn",
+        "console.error",
+        "console.debug",
+        "console.trace",
+        "warning"
+      ]
+    )
   })
 })
 
@@ -135,29 +165,33 @@ class Carrier extends Error {
 describe("the search", () => {
   const canaries = [Canary.secret(), Canary.token()]
 
-  const cases = Object.keys(encodings).flatMap((name) =>
+  const cases = Object.keys(Canary.encodings).flatMap((name) =>
     Object.keys(printers).map((printer) => [name, printer] as const)
   )
 
   it.each(cases)("finds a canary in the encoding %s, in the rendering %s", (name, printer) => {
     for (const canary of canaries) {
-      const outputs = render("", new Carrier((encodings[name] ?? String)(canary.value)))
+      const outputs = render("", new Carrier((Canary.encodings[name] ?? String)(canary.value)))
       const [output, ...others] = outputs.filter(({ name }) => name === `: ${printer}`)
-      deepStrictEqual([...new Set(find(output?.text ?? "", canaries).map((found) => found.canary))], [canary.name])
+      deepStrictEqual([
+        ...new Set(Canary.find(output?.text ?? "", canaries).map((found) => found.canary))
+      ], [canary.name])
       assert.lengthOf(others, 0)
     }
   })
 
   it("finds nothing in other text or in another canary, in any encoding", () => {
-    for (const encode of Object.values(encodings)) {
-      deepStrictEqual(find(encode(Canary.secret().value), canaries), [])
-      deepStrictEqual(find(encode(Canary.token().value), canaries), [])
+    for (const encode of Object.values(Canary.encodings)) {
+      deepStrictEqual(Canary.find(encode(Canary.secret().value), canaries), [])
+      deepStrictEqual(Canary.find(encode(Canary.token().value), canaries), [])
     }
-    deepStrictEqual(find(Buffer.from("x".repeat(2000)).toString("hex"), canaries), [])
-    deepStrictEqual(find("", canaries), [])
+    deepStrictEqual(Canary.find(Buffer.from("x".repeat(2000)).toString("hex"), canaries), [])
+    deepStrictEqual(Canary.find("", canaries), [])
   })
 
   it("ignores a piece of 11 characters", () => {
-    for (const { name, value } of canaries) deepStrictEqual(find(`… ${value.slice(3, 14)} …`, [{ name, value }]), [])
+    for (const { name, value } of canaries) {
+      deepStrictEqual(Canary.find(`… ${value.slice(3, 14)} …`, [{ name, value }]), [])
+    }
   })
 })

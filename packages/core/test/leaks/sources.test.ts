@@ -16,7 +16,9 @@ const sourcesOf = (name: string): ReadonlyArray<string> =>
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
 
 /** The published packages. */
-const packages = readdirSync(join(root, "packages")).filter((name) => existsSync(join(root, "packages", name, "src")))
+const packages = readdirSync(join(root, "packages")).filter((name) =>
+  existsSync(join(root, "packages", name, "src"))
+)
 
 interface Manifest {
   readonly scripts?: Readonly<Record<string, string>>
@@ -28,10 +30,13 @@ const manifest = (text: string) => JSON.parse(text) as Manifest
 
 /** Scripts that npm runs automatically when a package is installed or prepared from git. */
 const automaticScripts = ({ scripts = {} }: Manifest) =>
-  Object.keys(scripts).filter((name) => /^(pre|post)?(install|prepare)$|^(pre|post)?(uninstall|shrinkwrap)$/.test(name))
+  Object.keys(scripts).filter((name) =>
+    /^(pre|post)?(install|prepare)$|^(pre|post)?(uninstall|shrinkwrap)$/.test(name)
+  )
 
 /** References to registries, tarballs and git hosts in a lockfile. */
-const hosts = (lockfile: string) => lockfile.match(/https?:\/\/|git\+|ssh:|tarball:|registry:/g) ?? []
+const hosts = (lockfile: string) =>
+  lockfile.match(/https?:\/\/|git\+|ssh:|tarball:|registry:/g) ?? []
 
 /** Uses of APIs that can keep a value beyond the process. */
 const persistenceUses = (source: string) =>
@@ -40,14 +45,21 @@ const persistenceUses = (source: string) =>
   ) ?? []
 
 describe("supply chain", () => {
-  it.each(packages)("%s runs no script when it is installed, and is published with provenance", (name) => {
-    const text = manifest(read(`packages/${name}/package.json`))
-    deepStrictEqual(automaticScripts(text), [])
-    for (const script of ["install", "preinstall", "postinstall", "prepare"]) {
-      deepStrictEqual(automaticScripts({ scripts: { [script]: "node x.js", test: "vitest" } }), [script], "control")
+  it.each(packages)(
+    "%s runs no script when it is installed, and is published with provenance",
+    (name) => {
+      const text = manifest(read(`packages/${name}/package.json`))
+      deepStrictEqual(automaticScripts(text), [])
+      for (const script of ["install", "preinstall", "postinstall", "prepare"]) {
+        deepStrictEqual(
+          automaticScripts({ scripts: { [script]: "node x.js", test: "vitest" } }),
+          [script],
+          "control"
+        )
+      }
+      assert.isTrue(text.publishConfig?.provenance)
     }
-    assert.isTrue(text.publishConfig?.provenance)
-  })
+  )
 
   it("core has no dependencies", () => {
     deepStrictEqual(manifest(read("packages/core/package.json")).dependencies ?? {}, {})
@@ -60,7 +72,10 @@ describe("supply chain", () => {
   it("the lockfile has no host and no other source, and a checksum for each package", () => {
     const lockfile = read("pnpm-lock.yaml")
     deepStrictEqual(hosts(lockfile), [])
-    assert.isNotEmpty(hosts("{integrity: sha512-x, tarball: https://registry.example/x.tgz}"), "control")
+    assert.isNotEmpty(
+      hosts("{integrity: sha512-x, tarball: https://registry.example/x.tgz}"),
+      "control"
+    )
     const resolutions = lockfile.match(/^ {4}resolution: .*$/gm) ?? []
     assert.isAbove(resolutions.length, 100)
     deepStrictEqual(resolutions.filter((line) => !line.includes("{integrity: sha512-")), [])
@@ -72,7 +87,13 @@ describe("memory only", () => {
     const sources = sourcesOf("core")
     assert.isAbove(sources.length, 15)
     deepStrictEqual(sources.flatMap((path) => persistenceUses(read(path))), [])
-    for (const use of [`import "x" from "node:fs"`, `from "@effect/platform/KeyValueStore"`, `localStorage.setItem`]) {
+    for (
+      const use of [
+        `import "x" from "node:fs"`,
+        `from "@effect/platform/KeyValueStore"`,
+        `localStorage.setItem`
+      ]
+    ) {
       assert.isNotEmpty(persistenceUses(use), "control")
     }
   })
@@ -103,7 +124,9 @@ const allowed: Readonly<Record<string, number>> = {
 /** Counts the uses of `Redacted.value`, under any imported name, without those in comments. */
 const uses = (source: string): number => {
   const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
-  const names = [...code.matchAll(/import\s+(?:type\s+)?\*\s+as\s+(\w+)\s+from\s+"effect\/Redacted"/g)].map((
+  const names = [
+    ...code.matchAll(/import\s+(?:type\s+)?\*\s+as\s+(\w+)\s+from\s+"effect\/Redacted"/g)
+  ].map((
     [, name]
   ) => name)
   const modules = [...names, "Redacted"].join("|")
@@ -122,7 +145,9 @@ const uses = (source: string): number => {
 describe("a redacted value", () => {
   it("is read only to build a header, body or connection, find an echo, or seal or print a token (CWE-522)", () => {
     const found = ["cli", "core", "platform-node", "redis", "sql"].flatMap((name) =>
-      sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) => count > 0)
+      sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) =>
+        count > 0
+      )
     )
     deepStrictEqual(Object.fromEntries(found), allowed)
   })
@@ -153,14 +178,24 @@ describe("a redacted value", () => {
 // A test in tools/docs checks that the named tests exist.
 it("docs/evidence/standards.md has thirty lines, numbered in order, and each names a test", () => {
   const items = read("docs/evidence/standards.md").split(/^\| (?=\d+ \|)/m).slice(1)
-  deepStrictEqual(items.map((item) => Number.parseInt(item)), Array.from({ length: 30 }, (_, index) => index + 1))
+  deepStrictEqual(
+    items.map((item) => Number.parseInt(item)),
+    Array.from({ length: 30 }, (_, index) => index + 1)
+  )
   for (const item of items) assert.match(item, /“[^”]+”\s+in\s+`[^`]+`/)
 })
 
 describe("the security model and policy", () => {
   it("names the limitations, and the stronger authentication methods that this API lacks", () => {
     const page = read("docs/explanation/security-model.md")
-    const terms = ["follows redirects", "memory", "RequestInit", "Redacted.value", "mTLS", "transformClient"]
+    const terms = [
+      "follows redirects",
+      "memory",
+      "RequestInit",
+      "Redacted.value",
+      "mTLS",
+      "transformClient"
+    ]
     for (const term of [...terms, "private_key_jwt"]) assert.include(page, term)
   })
 

@@ -1,9 +1,20 @@
-import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
-import { HttpClientResponse } from "@effect/platform"
+import {
+  FetchHttpClient,
+  HttpClient,
+  type HttpClientError,
+  HttpClientRequest,
+  HttpClientResponse
+} from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth } from "@store-api/core"
-import { TokenSource } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  ClientCredentials,
+  StoreAuth,
+  TokenSource
+} from "@store-api/core"
 import * as Canary from "@store-api/testing/leaksIn"
 import { render } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
@@ -34,12 +45,16 @@ describe("no rendering shows the secret or the token of", () => {
       Layer.provideMerge(FetchHttpClient.layer)
     )
     const context = yield* Layer.build(layer)
-    yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get).pipe(Effect.provide(context))
+    yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get).pipe(
+      Effect.provide(context)
+    )
     for (const value of [credentials, layer, context]) assertNoLeak(value)
   })
 })
 
-class ApplicationError extends Data.TaggedError("ApplicationError")<{ readonly cause: unknown }> {}
+class ApplicationError
+  extends Data.TaggedError("ApplicationError")<{ readonly cause: unknown }>
+{}
 
 const respondingWith = (body: string) =>
   HttpClient.make((request) =>
@@ -70,10 +85,14 @@ describe("the limitations in the security model", () => {
       HttpClient.filterStatusOk,
       HttpClient.tap((response) => Effect.sync(() => kept.push(response.request))),
       HttpClient.transformResponse(
-        Effect.mapError((cause: HttpClientError.HttpClientError) => new ApplicationError({ cause }))
+        Effect.mapError((cause: HttpClientError.HttpClientError) =>
+          new ApplicationError({ cause })
+        )
       )
     )
-    const error = yield* Effect.flip(Effect.flatMap(authorized(base), (client) => client.get("/orders")))
+    const error = yield* Effect.flip(
+      Effect.flatMap(authorized(base), (client) => client.get("/orders"))
+    )
     assert.instanceOf(error, ApplicationError)
     assert.isAbove(leaksOf(error).length, 0)
     const received: Array<HttpClientRequest.HttpClientRequest> = []
@@ -95,7 +114,10 @@ describe("the limitations in the security model", () => {
   })
 
   it("the token is visible in a request to which the application adds the header", () => {
-    const request = HttpClientRequest.bearerToken(HttpClientRequest.get("/orders"), token.value)
+    const request = HttpClientRequest.bearerToken(
+      HttpClientRequest.get("/orders"),
+      token.value
+    )
     assert.isAbove(leaksOf(request).length, 0)
   })
 })

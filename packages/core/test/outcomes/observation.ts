@@ -1,8 +1,7 @@
 /** Runs one row: a client against an emulator. Records the outcome. */
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, type RecordedRequest, type Scenario } from "@store-api/emulator"
-import type { Option } from "effect"
-import { Context, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Layer, type Option, Schedule, Scope } from "effect"
 import { waitAtMost } from "../../src/internal/waitAtMost.js"
 import type { Client } from "../support/clients.js"
 
@@ -40,7 +39,10 @@ export interface Actors {
 }
 
 /** Waits until no socket is open, for at most `longest`. Returns the number of open sockets. */
-export const socketsLeft = (emulator: Emulator.Service, longest: Duration.DurationInput = "30 seconds") =>
+export const socketsLeft = (
+  emulator: Emulator.Service,
+  longest: Duration.DurationInput = "30 seconds"
+) =>
   emulator.connections.pipe(
     Effect.repeat({ while: (open) => open > 0, schedule: Schedule.spaced("10 millis") }),
     Effect.timeoutOption(longest),
@@ -54,7 +56,10 @@ export const describeError = (error: { readonly _tag: string }): string =>
     : error._tag
 
 /** Runs the calls of an application against a scenario, closes its layer, and records the outcome. */
-export const observe = <A, E>(run: Run, act: (actors: Actors) => Effect.Effect<A, E, Scope.Scope>) =>
+export const observe = <A, E>(
+  run: Run,
+  act: (actors: Actors) => Effect.Effect<A, E, Scope.Scope>
+) =>
   Effect.scoped(Effect.gen(function*() {
     const emulator = yield* Emulator.make({ ...run.emulator, tls: run.scenario.tls })
     yield* emulator.fail(run.scenario.script)
@@ -68,7 +73,8 @@ export const observe = <A, E>(run: Run, act: (actors: Actors) => Effect.Effect<A
       endpoint: run.timing,
       ...run.store
     })
-    const context = yield* Layer.build(Layer.provide(store, run.client.layer(emulator.ca))).pipe(Scope.extend(scope))
+    const context = yield* Layer.build(Layer.provide(store, run.client.layer(emulator.ca)))
+      .pipe(Scope.extend(scope))
     const actors = {
       emulator,
       provider: Context.get(context, AccessTokenProvider.AccessTokenProvider),

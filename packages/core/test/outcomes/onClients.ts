@@ -11,7 +11,15 @@ import { isFailure } from "@store-api/testing/effectLine"
 import { Array as Arr, Cause, DateTime, Effect, Exit, Option, Redacted } from "effect"
 import type { Client } from "../support/clients.js"
 import { watchUnhandled } from "../support/telemetry.js"
-import { type Actors, describeError, margin, type Observation, observe, type Run, type Timing } from "./observation.js"
+import {
+  type Actors,
+  describeError,
+  margin,
+  type Observation,
+  observe,
+  type Run,
+  type Timing
+} from "./observation.js"
 
 // The token endpoint: each scenario, once per client.
 
@@ -28,7 +36,9 @@ const mostAttempts = 6
 
 /** Short attempts where a timeout is expected, and always enough time for all attempts, even if the machine pauses. */
 const timing = (outcome: Scenario.TokenOutcome): Timing => ({
-  attemptTimeout: [outcome, ...outcome.or ?? []].some(({ reason }) => reason === "Timeout") ? 150 : 10_000,
+  attemptTimeout: [outcome, ...outcome.or ?? []].some(({ reason }) => reason === "Timeout")
+    ? 150
+    : 10_000,
   deadline: 30_000
 })
 
@@ -39,10 +49,15 @@ const isExpected = (
   Option.match(actual, {
     onNone: () => error === "a token",
     onSome: (actual) =>
-      error === actual._tag && (reason === undefined || ("reason" in actual && reason === actual.reason))
+      error === actual._tag &&
+      (reason === undefined || ("reason" in actual && reason === actual.reason))
   })
 
-const checkAmount = (actual: number, expected: number | "several" | undefined, unit: string) => {
+const checkAmount = (
+  actual: number,
+  expected: number | "several" | undefined,
+  unit: string
+) => {
   const [least, most] = typeof expected === "number"
     ? [expected, expected]
     : [expected === "several" ? 2 : 1, mostAttempts]
@@ -74,20 +89,30 @@ const checkToken = (name: TokenName, row: TokenRow): void => {
 
   const error = Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none()
   // On a busy machine, a lifetime of one second may pass before the token arrives.
-  const late = name === "token/expires-in-one" && row.elapsed >= 1000 ? [{ error: "TokenExpiredError" }] : []
+  const late = name === "token/expires-in-one" && row.elapsed >= 1000
+    ? [{ error: "TokenExpiredError" }]
+    : []
   const actual = Option.match(error, { onNone: () => "a token", onSome: describeError })
-  assert.isTrue([outcome, ...outcome.or ?? [], ...late].some((expected) => isExpected(expected, error)), actual)
+  assert.isTrue(
+    [outcome, ...outcome.or ?? [], ...late].some((expected) => isExpected(expected, error)),
+    actual
+  )
   assert.isBelow(row.elapsed, deadline + margin, "within the deadline")
   assert.isAtLeast(row.elapsed, leastMillis(name), "not before the delay")
 
   const attempts = Option.match(error, {
     onNone: () => row.requests.length,
-    onSome: (error) => error._tag === "TokenRequestError" ? error.attempts : row.requests.length
+    onSome: (error) =>
+      error._tag === "TokenRequestError" ? error.attempts : row.requests.length
   })
-  if (outcome.requests !== undefined) checkAmount(row.requests.length, outcome.requests, "requests")
-  else checkAmount(attempts, outcome.attempts, "attempts")
+  if (outcome.requests !== undefined) {
+    checkAmount(row.requests.length, outcome.requests, "requests")
+  } else checkAmount(attempts, outcome.attempts, "attempts")
   assert.isAtMost(row.requests.length, attempts, "every request is counted as an attempt")
-  assert.isTrue(row.requests.every(({ kind }) => kind === "token"), "all requests are token requests")
+  assert.isTrue(
+    row.requests.every(({ kind }) => kind === "token"),
+    "all requests are token requests"
+  )
   assert.isBelow(
     Math.max(0, ...row.requests.map(({ sentBytes }) => sentBytes)),
     mostBytes,
@@ -99,13 +124,20 @@ const checkToken = (name: TokenName, row: TokenRow): void => {
   if (name.endsWith("retry-after-year")) {
     const { retryAt } = Option.getOrThrow(error)
     assert(retryAt !== undefined)
-    assert.isAbove(retryAt.epochMillis, DateTime.unsafeNow().epochMillis, "retryAt is in the future")
+    assert.isAbove(
+      retryAt.epochMillis,
+      DateTime.unsafeNow().epochMillis,
+      "retryAt is in the future"
+    )
   }
 }
 
 // The protected API: the calls of an application, and their expected outcome.
 
-type Result = Exit.Exit<number, AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never>
+type Result = Exit.Exit<
+  number,
+  AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never
+>
 type SeenRow = Observation<ReadonlyArray<Result>, never>
 
 type ApiName = Exclude<Scenario.Name, TokenName>
@@ -136,13 +168,16 @@ const once = (
     HttpClientResponse.HttpClientResponse,
     Effect.Effect.Error<ReturnType<Actors["authorized"]["get"]>>
   >
-): Effect.Effect<Result> => Effect.exit(Effect.flatMap(call, (response) => Effect.as(response.text, response.status)))
+): Effect.Effect<Result> =>
+  Effect.exit(Effect.flatMap(call, (response) => Effect.as(response.text, response.status)))
 
 const get = ({ authorized }: Actors) => Effect.map(once(authorized.get("/orders")), Arr.of)
 const post = (body: HttpBody.HttpBody) => ({ authorized }: Actors) =>
   Effect.map(once(authorized.post("/orders", { body })), Arr.of)
 const hundred = ({ authorized }: Actors) =>
-  Effect.all(Effect.replicate(once(authorized.get("/orders")), 100), { concurrency: "unbounded" })
+  Effect.all(Effect.replicate(once(authorized.get("/orders")), 100), {
+    concurrency: "unbounded"
+  })
 
 const followed = ({ authorized }: Actors) =>
   Effect.map(once(HttpClient.followRedirects(authorized).get("/orders")), Arr.of)
@@ -156,12 +191,20 @@ const resultOf = ({ error, status }: Scenario.ApiOutcome) => error ?? status
 
 /** The outcome of one call, and the number of API requests and of new tokens. */
 const counts: Check = ({ api, newTokens, outcomes }, outcome) =>
-  deepStrictEqual([outcomes, api.length, newTokens], [[resultOf(outcome)], outcome.requests, outcome.newTokens])
+  deepStrictEqual([outcomes, api.length, newTokens], [
+    [resultOf(outcome)],
+    outcome.requests,
+    outcome.newTokens
+  ])
 
 const renewedOnce: Check = (seen, outcome) => {
   counts(seen, outcome)
   assert.lengthOf(Arr.dedupe(seen.sent), 2, "two different tokens")
-  assert.lengthOf(Arr.dedupe(seen.api.map(({ body }) => Redacted.value(body))), 1, "the same body")
+  assert.lengthOf(
+    Arr.dedupe(seen.api.map(({ body }) => Redacted.value(body))),
+    1,
+    "the same body"
+  )
 }
 
 const notElsewhere: Check = ({ elsewhere, outcomes }, outcome) =>
@@ -186,14 +229,19 @@ const apiRows: ReadonlyArray<Row> = [
   ["api/401-once", "a GET", get, renewedOnce],
   ["api/401-once", "a POST", post(text), renewedOnce],
   ["api/401-always", "one call", get, counts],
-  ["api/401-hundred-at-once", "a hundred calls", hundred, ({ api, newTokens, outcomes, sent }, outcome) => {
-    deepStrictEqual(
-      [Arr.dedupe(outcomes), outcomes.length, newTokens],
-      [[outcome.status], outcome.calls, outcome.newTokens]
-    )
-    assert.isAtMost(api.length, outcome.requests)
-    assert.lengthOf(Arr.dedupe(sent), 2)
-  }],
+  [
+    "api/401-hundred-at-once",
+    "a hundred calls",
+    hundred,
+    ({ api, newTokens, outcomes, sent }, outcome) => {
+      deepStrictEqual(
+        [Arr.dedupe(outcomes), outcomes.length, newTokens],
+        [[outcome.status], outcome.calls, outcome.newTokens]
+      )
+      assert.isAtMost(api.length, outcome.requests)
+      assert.lengthOf(Arr.dedupe(sent), 2)
+    }
+  ],
   ["api/missing-scope", "a GET", get, counts],
   ["api/missing-product", "a GET", get, counts],
   ["api/403", "a GET", get, counts],
@@ -221,13 +269,17 @@ const runApi = ([scenario, , act, , options]: Row, client: Client) =>
   observe(
     { client, timing: apiTiming, scenario: Scenario.all[scenario], ...options },
     (actors) =>
-      Effect.zipRight(Effect.zipRight(Effect.orDie(actors.provider.get), actors.emulator.clearRequests), act(actors))
+      Effect.zipRight(
+        Effect.zipRight(Effect.orDie(actors.provider.get), actors.emulator.clearRequests),
+        act(actors)
+      )
   )
 
 /** The number of requests to the other origin that have the token in any header. */
 const withToken = ({ elsewhere }: SeenRow): number =>
   elsewhere.filter(({ authorization, headers }) =>
-    Option.isSome(authorization) || Object.values(headers).some((value) => typeof value !== "string")
+    Option.isSome(authorization) ||
+    Object.values(headers).some((value) => typeof value !== "string")
   ).length
 
 const checkApi = ([scenario, , , check]: Row, seen: SeenRow, client: Client): void => {
@@ -237,18 +289,23 @@ const checkApi = ([scenario, , , check]: Row, seen: SeenRow, client: Client): vo
   if (Exit.isFailure(seen.exit.value)) return
   const results = seen.exit.value.value
   for (const result of results) {
-    if (Exit.isFailure(result)) assert.isTrue(isFailure(result.cause), Cause.pretty(result.cause))
+    if (Exit.isFailure(result)) {
+      assert.isTrue(isFailure(result.cause), Cause.pretty(result.cause))
+    }
   }
   check({
     outcomes: results.map((result) =>
       Exit.match(result, {
         onSuccess: (status) => status,
-        onFailure: (cause) => Option.match(Cause.failureOption(cause), { onNone: () => "", onSome: describeError })
+        onFailure: (cause) =>
+          Option.match(Cause.failureOption(cause), { onNone: () => "", onSome: describeError })
       })
     ),
     api: seen.requests.filter(({ kind }) => kind === "api"),
     newTokens: seen.requests.filter(({ kind }) => kind === "token").length,
-    sent: seen.requests.flatMap(({ authorization, kind }) => kind === "api" ? Option.toArray(authorization) : [])
+    sent: seen.requests.flatMap(({ authorization, kind }) =>
+      kind === "api" ? Option.toArray(authorization) : []
+    )
       .map(Redacted.value),
     elsewhere: seen.elsewhere.length,
     elapsed: seen.elapsed,
@@ -273,7 +330,9 @@ const collect = <Run extends { readonly key: string }, A, E>(
   observe: (run: Run) => Effect.Effect<A, E>
 ) =>
   Effect.map(
-    Effect.forEach(runs, (run) => Effect.map(observe(run), (row) => [run.key, row] as const), { concurrency }),
+    Effect.forEach(runs, (run) => Effect.map(observe(run), (row) => [run.key, row] as const), {
+      concurrency
+    }),
     (rows) => new Map(rows)
   )
 
@@ -292,8 +351,16 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
   )
   const observations = Effect.gen(function*() {
     const unhandled = yield* watchUnhandled
-    const token = yield* collect(tokenRuns, concurrency.token, ({ client, name }) => runToken(name, client))
-    const api = yield* collect(apiRuns, concurrency.api, ({ client, row }) => runApi(row, client))
+    const token = yield* collect(
+      tokenRuns,
+      concurrency.token,
+      ({ client, name }) => runToken(name, client)
+    )
+    const api = yield* collect(
+      apiRuns,
+      concurrency.api,
+      ({ client, row }) => runApi(row, client)
+    )
     return { token, api, unhandled: yield* unhandled }
   })
 
@@ -305,16 +372,19 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
     }, 180_000)
 
     for (const { key, name } of tokenRuns) {
-      it(`${key}: ${Scenario.describeOutcome(Scenario.all[name].outcome)}`, () => checkToken(name, rowOf(all.token, key)))
+      it(`${key}: ${Scenario.describeOutcome(Scenario.all[name].outcome)}`, () =>
+        checkToken(name, rowOf(all.token, key)))
     }
     for (const { client, key, row } of apiRuns) {
-      it(`${key}: ${Scenario.describeOutcome(Scenario.all[row[0]].outcome)}`, () => checkApi(row, rowOf(all.api, key), client))
+      it(`${key}: ${Scenario.describeOutcome(Scenario.all[row[0]].outcome)}`, () =>
+        checkApi(row, rowOf(all.api, key), client))
     }
     it("there is a row for each scenario of the API", () =>
       assert.sameMembers(
         [...new Set(apiRows.map(([scenario]) => scenario))],
         Scenario.names.filter((name) => name.startsWith("api/"))
       ))
-    it("no rejection and no exception was unhandled", () => deepStrictEqual(all.unhandled.map(String), []))
+    it("no rejection and no exception was unhandled", () =>
+      deepStrictEqual(all.unhandled.map(String), []))
   })
 }

@@ -50,6 +50,10 @@ describe("the checks detect a naive client that", () => {
         "Error: an invented exception"
       ])
     }))
-    assert.strictEqual(process.listenerCount("unhandledRejection"), listeners, "those of the test runner are back")
+    assert.strictEqual(
+      process.listenerCount("unhandledRejection"),
+      listeners,
+      "those of the test runner are back"
+    )
   })
 })

@@ -3,8 +3,19 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Effect, Option } from "effect"
-import { aged, hour, minute, numberedTest, outage, providerTest, renewalTest } from "../support/scriptedSource.js"
-import { settle, timeline, token, valueOf } from "../support/scriptedSource.js"
+import {
+  aged,
+  hour,
+  minute,
+  numberedTest,
+  outage,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token,
+  valueOf
+} from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, clocks", () => {
   for (const by of [1, 24]) {
@@ -32,7 +43,9 @@ describe("AccessTokenProvider, clocks", () => {
     )
   }
 
-  for (const [moved, by] of [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const) {
+  for (
+    const [moved, by] of [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const
+  ) {
     numberedTest(
       `the token expires in time even if the wall clock moves back by ${moved}`,
       function*({ after, virtual }) {
@@ -58,18 +71,21 @@ describe("AccessTokenProvider, clocks", () => {
     )
   }
 
-  renewalTest("callers get no failure after a clock correction", function*({ after, callers, complete, got, virtual }) {
-    yield* after(0, { gets: "one" })
-    yield* virtual.advance("3590 seconds")
-    yield* callers(1)
-    virtual.jump(20_000)
-    yield* after(0, { state: "Expired", calls: 2 })
-    const caller = yield* callers(1)
-    virtual.jump(-20_000)
-    yield* complete(Effect.fail(outage))
-    yield* got(caller, "one")
-    yield* after(0, { calls: 2 })
-  })
+  renewalTest(
+    "callers get no failure after a clock correction",
+    function*({ after, callers, complete, got, virtual }) {
+      yield* after(0, { gets: "one" })
+      yield* virtual.advance("3590 seconds")
+      yield* callers(1)
+      virtual.jump(20_000)
+      yield* after(0, { state: "Expired", calls: 2 })
+      const caller = yield* callers(1)
+      virtual.jump(-20_000)
+      yield* complete(Effect.fail(outage))
+      yield* got(caller, "one")
+      yield* after(0, { calls: 2 })
+    }
+  )
 
   test("a token that a clock made expire is not passed to the source, which would remove it from a store as rejected", function*() {
     const replaced: Array<string | undefined> = []
@@ -89,17 +105,29 @@ describe("AccessTokenProvider, clocks", () => {
     deepStrictEqual(replaced, [undefined, "token-1", "token-2", "token-3", "token-4"])
   })
 
-  numberedTest("when the wall clock moves by 1 s, as NTP does, the token stays valid", function*({ after, virtual }) {
-    for (const [jump, gets] of [[0, "token-1"], [-1000, "token-1"], [2000, "token-1"], [-2001, "token-2"]] as const) {
-      virtual.jump(jump)
-      yield* after(0, { gets })
+  numberedTest(
+    "when the wall clock moves by 1 s, as NTP does, the token stays valid",
+    function*({ after, virtual }) {
+      for (
+        const [jump, gets] of [[0, "token-1"], [-1000, "token-1"], [2000, "token-1"], [
+          -2001,
+          "token-2"
+        ]] as const
+      ) {
+        virtual.jump(jump)
+        yield* after(0, { gets })
+      }
     }
-  })
+  )
 
   test("clock jumps during the acquisition, before and after acquiredAt is set, never extend the lifetime", function*() {
     const jumps = [0, -900, 900, -30 * minute, 30 * minute, -hour, hour, -24 * hour, 24 * hour]
     let served = 0
-    for (const [before, after] of jumps.flatMap((before) => jumps.map((after) => [before, after] as const))) {
+    for (
+      const [before, after] of jumps.flatMap((before) =>
+        jumps.map((after) => [before, after] as const)
+      )
+    ) {
       yield* timeline((n, virtual) =>
         Effect.gen(function*() {
           virtual.jump(before)
@@ -110,7 +138,10 @@ describe("AccessTokenProvider, clocks", () => {
         }), function*({ callers, provider, virtual }) {
         yield* callers(1)
         yield* virtual.advance("1 seconds")
-        const isLive = Effect.map(provider.status, ({ state }) => state !== "Expired" && state !== "Empty")
+        const isLive = Effect.map(
+          provider.status,
+          ({ state }) => state !== "Expired" && state !== "Empty"
+        )
         while (yield* isLive) {
           served++
           yield* virtual.advance("1 minutes")
@@ -134,10 +165,13 @@ describe("AccessTokenProvider, clocks", () => {
 
   providerTest((n, virtual) =>
     Effect.tap(token(`token-${n}`), () => Effect.sync(() => virtual.jump(n === 1 ? -hour : 0)))
-  )("when the wall clock moves back during the acquisition, get fails with ClockMovedBack once", function*({ after }) {
-    yield* after(0, { gets: "ClockMovedBack" })
-    yield* after("1 seconds", { gets: "token-2" })
-  })
+  )(
+    "when the wall clock moves back during the acquisition, get fails with ClockMovedBack once",
+    function*({ after }) {
+      yield* after(0, { gets: "ClockMovedBack" })
+      yield* after("1 seconds", { gets: "token-2" })
+    }
+  )
 
   providerTest(() => Effect.fail(outage))(
     "a cooldown ends by either clock; its retryAt follows the wall clock",
@@ -157,13 +191,19 @@ describe("AccessTokenProvider, clocks", () => {
     }
   )
 
-  numberedTest("the provider uses its layer's clock, not the caller's", function*({ after, provider }) {
-    yield* provider.get
-    const { clock } = VirtualClock.make(Date.UTC(2030, 0, 1))
-    assert.strictEqual(valueOf(yield* Effect.withClock(provider.get, clock)), "token-1")
-    assert.isAbove(yield* Effect.withClock(Clock.currentTimeMillis, clock), Date.UTC(2029, 0, 1))
-    yield* after(0, { calls: 1 })
-  })
+  numberedTest(
+    "the provider uses its layer's clock, not the caller's",
+    function*({ after, provider }) {
+      yield* provider.get
+      const { clock } = VirtualClock.make(Date.UTC(2030, 0, 1))
+      assert.strictEqual(valueOf(yield* Effect.withClock(provider.get, clock)), "token-1")
+      assert.isAbove(
+        yield* Effect.withClock(Clock.currentTimeMillis, clock),
+        Date.UTC(2029, 0, 1)
+      )
+      yield* after(0, { calls: 1 })
+    }
+  )
 })
 
 describe("AccessTokenProvider, lifetimes", () => {
@@ -201,26 +241,42 @@ describe("AccessTokenProvider, lifetimes", () => {
   )
 
   it.effect.each([
-    { measured: "before the request if the wall clock moved back", during: -0.5, afterwards: 0, lifetime: 59 },
-    { measured: "the token's arrival if the wall clock moved forward", during: 5, afterwards: -5, lifetime: 54 }
-  ])("the lifetime by the monotonic clock is measured from $measured", ({ afterwards, during, lifetime }) =>
-    timeline(
-      (_, virtual) =>
-        Effect.gen(function*() {
-          const acquired = yield* token("one")
-          yield* Effect.sleep("1 minute")
-          virtual.jump(during * minute)
-          return acquired
-        }),
-      function*({ after, callers, provider, virtual }) {
-        yield* callers(1)
-        yield* virtual.advance("1 minute")
-        virtual.jump(afterwards * minute)
-        yield* after(lifetime * minute - 1, { state: "MustWait" })
-        yield* after(1, { state: "Expired" })
-        assert.isBelow(virtual.wall(), Option.getOrThrow((yield* provider.status).expiresAt).epochMillis)
-      }
-    ))
+    {
+      measured: "before the request if the wall clock moved back",
+      during: -0.5,
+      afterwards: 0,
+      lifetime: 59
+    },
+    {
+      measured: "the token's arrival if the wall clock moved forward",
+      during: 5,
+      afterwards: -5,
+      lifetime: 54
+    }
+  ])(
+    "the lifetime by the monotonic clock is measured from $measured",
+    ({ afterwards, during, lifetime }) =>
+      timeline(
+        (_, virtual) =>
+          Effect.gen(function*() {
+            const acquired = yield* token("one")
+            yield* Effect.sleep("1 minute")
+            virtual.jump(during * minute)
+            return acquired
+          }),
+        function*({ after, callers, provider, virtual }) {
+          yield* callers(1)
+          yield* virtual.advance("1 minute")
+          virtual.jump(afterwards * minute)
+          yield* after(lifetime * minute - 1, { state: "MustWait" })
+          yield* after(1, { state: "Expired" })
+          assert.isBelow(
+            virtual.wall(),
+            Option.getOrThrow((yield* provider.status).expiresAt).epochMillis
+          )
+        }
+      )
+  )
 
   providerTest((_, virtual) =>
     Effect.gen(function*() {
@@ -229,12 +285,15 @@ describe("AccessTokenProvider, lifetimes", () => {
       virtual.jump(-900)
       return ahead
     })
-  )("never exceeds the full lifetime, even if acquiredAt is ahead of the wall clock", function*({ after, provider }) {
-    yield* provider.get
-    yield* after(hour - 1, { state: "MustWait" })
-    // By the wall clock, 900 ms are left.
-    yield* after(1, { state: "Expired" })
-  })
+  )(
+    "never exceeds the full lifetime, even if acquiredAt is ahead of the wall clock",
+    function*({ after, provider }) {
+      yield* provider.get
+      yield* after(hour - 1, { state: "MustWait" })
+      // By the wall clock, 900 ms are left.
+      yield* after(1, { state: "Expired" })
+    }
+  )
 
   providerTest((n) => n === 1 ? token("one") : aged("two", 0, 50 * minute))(
     "does not depend on an earlier token with the same expiresAt",
@@ -249,9 +308,12 @@ describe("AccessTokenProvider, lifetimes", () => {
     }
   )
 
-  providerTest(() => token("sliding", "100 seconds"))("grows with a later expiry of the value", function*({ after }) {
-    yield* after(0, { gets: "sliding" })
-    yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })
-    yield* after("70 seconds", { state: "Fresh" })
-  })
+  providerTest(() => token("sliding", "100 seconds"))(
+    "grows with a later expiry of the value",
+    function*({ after }) {
+      yield* after(0, { gets: "sliding" })
+      yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })
+      yield* after("70 seconds", { state: "Fresh" })
+    }
+  )
 })

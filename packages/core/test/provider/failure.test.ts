@@ -2,8 +2,18 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError } from "@store-api/core"
 import { DateTime, Effect, Fiber, Option } from "effect"
-import { type Acquisition, heldTest, hour, minute, outage, providerTest } from "../support/scriptedSource.js"
-import { renewalTest, settle, timeline, token } from "../support/scriptedSource.js"
+import {
+  type Acquisition,
+  heldTest,
+  hour,
+  minute,
+  outage,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
 
 const failing = providerTest(() => Effect.fail(outage))
 
@@ -22,7 +32,10 @@ const limited = (millis: number) =>
     }))
 
 /** Asserts the time until `retryAt` of the error with which the call fails, in milliseconds. */
-const expectWait = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenError>, expected: number) =>
+const expectWait = (
+  call: Effect.Effect<unknown, AccessTokenError.AccessTokenError>,
+  expected: number
+) =>
   Effect.gen(function*() {
     const { retryAt } = yield* Effect.flip(call)
     assert(retryAt !== undefined)
@@ -30,47 +43,79 @@ const expectWait = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenErr
   })
 
 describe("AccessTokenProvider, failure", () => {
-  heldTest("waiting callers get the failure; the cooldown follows", function*({ after, callers, complete, got }) {
-    const waiting = yield* callers(5)
-    yield* complete(Effect.fail(outage))
-    yield* got(waiting, "Transport")
-    yield* after(749, { gets: "Transport", calls: 1 })
-    yield* after(1, { gets: "waits", calls: 2 })
-    yield* complete(token("back"))
-    yield* after(0, { gets: "back" })
-  })
+  heldTest(
+    "waiting callers get the failure; the cooldown follows",
+    function*({ after, callers, complete, got }) {
+      const waiting = yield* callers(5)
+      yield* complete(Effect.fail(outage))
+      yield* got(waiting, "Transport")
+      yield* after(749, { gets: "Transport", calls: 1 })
+      yield* after(1, { gets: "waits", calls: 2 })
+      yield* complete(token("back"))
+      yield* after(0, { gets: "back" })
+    }
+  )
 
-  failing("within the cooldown get fails with the last error and its retryAt", function*({ after, provider, virtual }) {
-    const first = yield* Effect.flip(provider.get)
-    const until = first.retryAt?.epochMillis
-    assert.strictEqual(until, virtual.wall() + 750)
-    const { cooldown, state } = yield* provider.status
-    deepStrictEqual([state, Option.getOrThrow(cooldown).error], ["Empty", "TokenRequestError"])
-    assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
-    yield* virtual.advance(0.25)
-    assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond does not change retryAt")
-    virtual.jump(1)
-    assert.strictEqual(yield* Effect.flip(provider.get), first)
-    virtual.jump(-10)
-    const moved = yield* Effect.flip(provider.get)
-    assert.strictEqual(moved.retryAt?.epochMillis, Math.ceil(virtual.wall() + 749.75))
-    yield* after(0, { calls: 1 })
-  })
+  failing(
+    "within the cooldown get fails with the last error and its retryAt",
+    function*({ after, provider, virtual }) {
+      const first = yield* Effect.flip(provider.get)
+      const until = first.retryAt?.epochMillis
+      assert.strictEqual(until, virtual.wall() + 750)
+      const { cooldown, state } = yield* provider.status
+      deepStrictEqual([state, Option.getOrThrow(cooldown).error], [
+        "Empty",
+        "TokenRequestError"
+      ])
+      assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
+      yield* virtual.advance(0.25)
+      assert.strictEqual(
+        yield* Effect.flip(provider.get),
+        first,
+        "a fraction of a millisecond does not change retryAt"
+      )
+      virtual.jump(1)
+      assert.strictEqual(yield* Effect.flip(provider.get), first)
+      virtual.jump(-10)
+      const moved = yield* Effect.flip(provider.get)
+      assert.strictEqual(moved.retryAt?.epochMillis, Math.ceil(virtual.wall() + 749.75))
+      yield* after(0, { calls: 1 })
+    }
+  )
 
   describe("the length of a cooldown", () => {
     const to5s = [750, 1500, 3000, 3750, 3750]
     const to60s = [750, 1500, 3000, 6000, 12_000, 24_000, 45_000, 45_000]
     const short = { cooldown: { base: "100 millis", max: "300 millis" } } as const
 
-    it.effect.each<[string, AccessTokenError.AccessTokenError, ReadonlyArray<number>, Parameters<typeof timeline>[2]]>([
+    it.effect.each<
+      [
+        string,
+        AccessTokenError.AccessTokenError,
+        ReadonlyArray<number>,
+        Parameters<typeof timeline>[2]
+      ]
+    >([
       ["the endpoint cannot be reached: up to 5 s", outage, to5s, {}],
       ["the endpoint is unavailable: up to 5 s", refused("Unavailable"), to5s, {}],
-      ["the endpoint refuses the credentials: up to 60 s", refused("InvalidClient"), to60s, {}],
+      [
+        "the endpoint refuses the credentials: up to 60 s",
+        refused("InvalidClient"),
+        to60s,
+        {}
+      ],
       ["the endpoint limits the rate: up to 60 s", refused("RateLimited"), to60s, {}],
       ["a proxy refuses the connection: up to 60 s", refusedByProxy, to60s, {}],
-      ["an API responds with 401 instead of the endpoint: up to 60 s", refused("Other", 401), to60s, {}],
+      [
+        "an API responds with 401 instead of the endpoint: up to 60 s",
+        refused("Other", 401),
+        to60s,
+        {}
+      ],
       ["cooldown has a base and a max", refused("InvalidClient"), [75, 150, 225, 225], short],
-      ["a cooldown of zero is raised to 100 ms", outage, [75, 75], { cooldown: { base: 0, max: 0 } }],
+      ["a cooldown of zero is raised to 100 ms", outage, [75, 75], {
+        cooldown: { base: 0, max: 0 }
+      }],
       ["the random number is 0.5", outage, [875, 1750, 3500], { chance: 0.5 }]
     ])(
       "doubles after each failure, when %s",
@@ -100,7 +145,11 @@ describe("AccessTokenProvider, failure", () => {
     const week = 7 * 24 * hour
 
     it.effect.each(
-      [["a short one", 100, 750], ["20 s", 20_000, 20_000], ["7 days", week, hour], ["a past one", -5000, 750]] as const
+      [["a short one", 100, 750], ["20 s", 20_000, 20_000], ["7 days", week, hour], [
+        "a past one",
+        -5000,
+        750
+      ]] as const
     )(
       "Retry-After lengthens a cooldown, up to an hour, and never shortens it: %s",
       ([, retryAfter, expected]) =>
@@ -122,13 +171,16 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    failing("refresh sends a request during a cooldown and resets the cooldowns", function*({ after, provider }) {
-      yield* after(0, { gets: "Transport" })
-      yield* after(750, { gets: "Transport" })
-      yield* after(1500, { gets: "Transport", calls: 3 })
-      yield* expectWait(provider.refresh, 750)
-      yield* after(0, { calls: 4 })
-    })
+    failing(
+      "refresh sends a request during a cooldown and resets the cooldowns",
+      function*({ after, provider }) {
+        yield* after(0, { gets: "Transport" })
+        yield* after(750, { gets: "Transport" })
+        yield* after(1500, { gets: "Transport", calls: 3 })
+        yield* expectWait(provider.refresh, 750)
+        yield* after(0, { calls: 4 })
+      }
+    )
 
     providerTest((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage))(
       "is reset by a success",
@@ -141,20 +193,23 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    renewalTest("is in the error of a refresh that joins a renewal", function*({ after, complete, provider, virtual }) {
-      yield* provider.get
-      yield* virtual.advance(hour - 100_000)
-      for (let failures = 0; failures < 4; failures++) {
+    renewalTest(
+      "is in the error of a refresh that joins a renewal",
+      function*({ after, complete, provider, virtual }) {
+        yield* provider.get
+        yield* virtual.advance(hour - 100_000)
+        for (let failures = 0; failures < 4; failures++) {
+          yield* after(0, { gets: "one" })
+          yield* complete(Effect.fail(outage))
+          yield* virtual.advance(750 * 2 ** failures)
+        }
         yield* after(0, { gets: "one" })
+        const joining = yield* Effect.fork(expectWait(provider.refresh, 12_000))
+        yield* settle
         yield* complete(Effect.fail(outage))
-        yield* virtual.advance(750 * 2 ** failures)
+        yield* Fiber.join(joining)
       }
-      yield* after(0, { gets: "one" })
-      const joining = yield* Effect.fork(expectWait(provider.refresh, 12_000))
-      yield* settle
-      yield* complete(Effect.fail(outage))
-      yield* Fiber.join(joining)
-    })
+    )
   })
 
   describe("a faulty source", () => {
@@ -162,17 +217,30 @@ describe("AccessTokenProvider, failure", () => {
     const notAToken = JSON.parse("{}") as AccessToken.AccessToken
 
     it.effect.each<[string, string, string, () => Acquisition]>([
-      ["fails with a defect", "Defect", "SOURCE_DEFECT", () => Effect.die("an invented defect")],
+      [
+        "fails with a defect",
+        "Defect",
+        "SOURCE_DEFECT",
+        () => Effect.die("an invented defect")
+      ],
       ["throws", "Defect", "SOURCE_DEFECT", () => {
         throw new Error("an invented throw")
       }],
-      ["returns a value that is not a token", "Defect", "SOURCE_DEFECT", () => Effect.succeed(notAToken)],
+      [
+        "returns a value that is not a token",
+        "Defect",
+        "SOURCE_DEFECT",
+        () => Effect.succeed(notAToken)
+      ],
       ["interrupts itself", "Transport", "SOURCE_INTERRUPTED", () => Effect.interrupt]
     ])(
       "that %s: waiting callers get %s, later ones the code %s until the cooldown ends",
       ([, outcome, code, fault]) =>
         timeline(
-          (n) => n === 1 ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault)) : token("works"),
+          (n) =>
+            n === 1
+              ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault))
+              : token("works"),
           function*({ after, callers, got, provider }) {
             yield* got(yield* callers(3), outcome)
             const error = yield* Effect.flip(provider.get)

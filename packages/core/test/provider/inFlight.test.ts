@@ -3,9 +3,30 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { type LiveSteps, schedulerOf } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
-import { Deferred, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Option, type Tracer } from "effect"
-import { answering, heldTest, hour, minute, outcomeOf, renewalTest, settle } from "../support/scriptedSource.js"
-import { timeline, token, type Tools } from "../support/scriptedSource.js"
+import {
+  Deferred,
+  Effect,
+  Exit,
+  Fiber,
+  HashMap,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  type Tracer
+} from "effect"
+import {
+  answering,
+  heldTest,
+  hour,
+  minute,
+  outcomeOf,
+  renewalTest,
+  settle,
+  timeline,
+  token,
+  type Tools
+} from "../support/scriptedSource.js"
 import { observed } from "../support/telemetry.js"
 
 /** Runs an effect and parks its fiber after this many operations, until `release` is called. */
@@ -29,7 +50,10 @@ const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {
 describe("AccessTokenProvider, in-flight acquisition", () => {
   describe("a caller that the scheduler parks after any of its operations", () => {
     /** Runs the steps once for each moment at which a caller can be parked. */
-    const parkedTest = (title: string, steps: (tools: Tools & ReturnType<typeof runParked>) => LiveSteps) => {
+    const parkedTest = (
+      title: string,
+      steps: (tools: Tools & ReturnType<typeof runParked>) => LiveSteps
+    ) => {
       test(title, function*() {
         let parked = 0
         for (let operations = 1; operations <= 40; operations++) {
@@ -44,34 +68,43 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       })
     }
 
-    parkedTest("fails and interrupts when the scope closes", function*({ calls, close, fiber, interrupted, release }) {
-      yield* close
-      release()
-      assert.strictEqual(yield* Fiber.join(fiber), "Closed")
-      yield* settle
-      assert.strictEqual(yield* interrupted, yield* calls)
-    })
+    parkedTest(
+      "fails and interrupts when the scope closes",
+      function*({ calls, close, fiber, interrupted, release }) {
+        yield* close
+        release()
+        assert.strictEqual(yield* Fiber.join(fiber), "Closed")
+        yield* settle
+        assert.strictEqual(yield* interrupted, yield* calls)
+      }
+    )
 
-    parkedTest("joins another acquisition", function*({ after, callers, complete, fiber, got, provider, release }) {
-      const other = yield* callers(1, provider.refresh)
-      release()
-      yield* settle
-      yield* complete(token("shared"))
-      yield* got(other, "shared")
-      assert.strictEqual(yield* Fiber.join(fiber), "shared")
-      yield* after(0, { calls: 1 })
-    })
+    parkedTest(
+      "joins another acquisition",
+      function*({ after, callers, complete, fiber, got, provider, release }) {
+        const other = yield* callers(1, provider.refresh)
+        release()
+        yield* settle
+        yield* complete(token("shared"))
+        yield* got(other, "shared")
+        assert.strictEqual(yield* Fiber.join(fiber), "shared")
+        yield* after(0, { calls: 1 })
+      }
+    )
 
-    parkedTest("is interrupted: the next caller goes on", function*({ after, callers, complete, fiber, got, release }) {
-      yield* Fiber.interruptFork(fiber)
-      yield* settle
-      release()
-      yield* Fiber.await(fiber)
-      const next = yield* callers(1)
-      yield* complete(token("served"))
-      yield* got(next, "served")
-      yield* after(0, { calls: 1 })
-    })
+    parkedTest(
+      "is interrupted: the next caller goes on",
+      function*({ after, callers, complete, fiber, got, release }) {
+        yield* Fiber.interruptFork(fiber)
+        yield* settle
+        release()
+        yield* Fiber.await(fiber)
+        const next = yield* callers(1)
+        yield* complete(token("served"))
+        yield* got(next, "served")
+        yield* after(0, { calls: 1 })
+      }
+    )
   })
 
   describe("an acquireRelease whose acquire asks for a token", () => {
@@ -82,13 +115,18 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         Effect.forEach(passed, (millis, index) =>
           Effect.zipRight(
             virtual.advance(millis),
-            index < passed.length - 1 ? Effect.zipLeft(Effect.fork(provider.get), settle) : Effect.void
+            index < passed.length - 1
+              ? Effect.zipLeft(Effect.fork(provider.get), settle)
+              : Effect.void
           ))
       )
 
     /** The steps that lead to each state. All acquisitions but the first take 15 seconds. */
     const states: Readonly<
-      Record<string, (tools: Tools) => Effect.Effect<unknown, AccessTokenError.AccessTokenError>>
+      Record<
+        string,
+        (tools: Tools) => Effect.Effect<unknown, AccessTokenError.AccessTokenError>
+      >
     > = {
       Empty: () => Effect.void,
       Fresh: passing(),
@@ -98,41 +136,50 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       Expired: passing(hour),
       "Expired, with a renewal in flight": passing(hour - 5000, 6000),
       "Expired, with an old renewal in flight": (tools) =>
-        Effect.tap(passing(hour - 5000, 0)(tools), () => Effect.sync(() => tools.virtual.jump(hour)))
+        Effect.tap(
+          passing(hour - 5000, 0)(tools),
+          () => Effect.sync(() => tools.virtual.jump(hour))
+        )
     }
 
     const slowly = (n: number) =>
       n === 1 ? token("one") : Effect.zipRight(Effect.sleep("15 seconds"), token(`token-${n}`))
 
-    test.each(Object.entries(states))("is never torn, interrupted after any step: %s", function*([, reach]) {
-      let interrupted = 0
-      for (const call of ["get", "refresh"] as const) {
-        for (let steps = 0; steps < 30; steps++) {
-          const seen: Array<string> = []
-          yield* timeline(slowly, function*(tools) {
-            yield* reach(tools)
-            const acquire = Effect.sync(() => seen.push("acquire")).pipe(
-              Effect.zipRight(Effect.exit(tools.provider[call])),
-              Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
-            )
-            const release = Effect.sync(() => seen.push("release"))
-            const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
-            yield* Effect.repeatN(Effect.yieldNow(), steps)
-            yield* Fiber.interruptFork(caller)
-            yield* tools.virtual.advance(2 * minute)
-            if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
-          })
-          const all = seen.length === 0 ? [] : ["acquire", "Success", "release"]
-          deepStrictEqual(seen, all, `${call}, ${steps} steps`)
+    test.each(Object.entries(states))(
+      "is never torn, interrupted after any step: %s",
+      function*([, reach]) {
+        let interrupted = 0
+        for (const call of ["get", "refresh"] as const) {
+          for (let steps = 0; steps < 30; steps++) {
+            const seen: Array<string> = []
+            yield* timeline(slowly, function*(tools) {
+              yield* reach(tools)
+              const acquire = Effect.sync(() => seen.push("acquire")).pipe(
+                Effect.zipRight(Effect.exit(tools.provider[call])),
+                Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
+              )
+              const release = Effect.sync(() => seen.push("release"))
+              const caller = yield* Effect.fork(
+                Effect.scoped(Effect.acquireRelease(acquire, () => release))
+              )
+              yield* Effect.repeatN(Effect.yieldNow(), steps)
+              yield* Fiber.interruptFork(caller)
+              yield* tools.virtual.advance(2 * minute)
+              if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
+            })
+            const all = seen.length === 0 ? [] : ["acquire", "Success", "release"]
+            deepStrictEqual(seen, all, `${call}, ${steps} steps`)
+          }
         }
+        assert.isAbove(interrupted, 0, "control: callers were interrupted")
       }
-      assert.isAbove(interrupted, 0, "control: callers were interrupted")
-    })
+    )
   })
 
   test("a caller whose token expires after it arrived but before the caller resumes acquires another one", function*() {
     const callersWait = yield* Deferred.make<void>()
-    const script = (n: number) => Effect.zipRight(Deferred.await(callersWait), token(`token-${n}`, "1 seconds"))
+    const script = (n: number) =>
+      Effect.zipRight(Deferred.await(callersWait), token(`token-${n}`, "1 seconds"))
     yield* timeline(script, function*({ after, callers, got, provider, virtual }) {
       const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
       yield* Deferred.succeed(callersWait, undefined)
@@ -145,31 +192,43 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   })
 
   describe("closing the scope", () => {
-    heldTest("interrupts it; callers get Closed", function*({ after, callers, close, got, interrupted, provider }) {
-      const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
-      const waiting = yield* callers(10)
-      // An uninterruptible caller does not make the acquisition uninterruptible.
-      const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
-      yield* close
-      assert.strictEqual(yield* interrupted, 1)
-      for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
-      yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
-      yield* provider.invalidate(yield* token("any"))
-      deepStrictEqual(yield* provider.status, closed)
-    })
+    heldTest(
+      "interrupts it; callers get Closed",
+      function*({ after, callers, close, got, interrupted, provider }) {
+        const closed = {
+          state: "Closed",
+          expiresAt: Option.none(),
+          acquiring: false,
+          cooldown: Option.none()
+        } as const
+        const waiting = yield* callers(10)
+        // An uninterruptible caller does not make the acquisition uninterruptible.
+        const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
+        yield* close
+        assert.strictEqual(yield* interrupted, 1)
+        for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
+        yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
+        yield* provider.invalidate(yield* token("any"))
+        deepStrictEqual(yield* provider.status, closed)
+      }
+    )
 
-    renewalTest("fails callers of a renewal, valid token or not", function*({ after, callers, close, got, provider }) {
-      yield* provider.get
-      yield* after("3580 seconds", { state: "MustWait" })
-      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-      yield* close
-      for (const caller of waiting) yield* got(caller, "Closed")
-      yield* after(0, { gets: "Closed" })
-    })
+    renewalTest(
+      "fails callers of a renewal, valid token or not",
+      function*({ after, callers, close, got, provider }) {
+        yield* provider.get
+        yield* after("3580 seconds", { state: "MustWait" })
+        const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+        yield* close
+        for (const caller of waiting) yield* got(caller, "Closed")
+        yield* after(0, { gets: "Closed" })
+      }
+    )
 
     test("an acquisition that completes after the scope closed does not change the state", function*() {
       const released = yield* Deferred.make<void>()
-      const script = () => Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token("late")))
+      const script = () =>
+        Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token("late")))
       yield* timeline(script, function*({ after, callers, close, got }) {
         const waiting = yield* callers(1)
         const closing = yield* Effect.fork(close)
@@ -194,12 +253,23 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     }
     const lines: Array<string> = []
     const loggers = [Logger.make(({ annotations, message, spans }) => {
-      lines.push(JSON.stringify([message, [...HashMap.keys(annotations)], [...spans].map(({ label }) => label)]))
+      lines.push(
+        JSON.stringify([
+          message,
+          [...HashMap.keys(annotations)],
+          [...spans].map(({ label }) => label)
+        ])
+      )
     })]
     const Telemetry = Layer.mergeAll(
-      Layer.unwrapEffect(Effect.map(Effect.tracer, (tracer) => Layer.setTracer(observed(tracer, see)))),
+      Layer.unwrapEffect(
+        Effect.map(Effect.tracer, (tracer) => Layer.setTracer(observed(tracer, see)))
+      ),
       // Beside the logger that writes lines as events of the current span.
-      Layer.mergeAll(Logger.remove(Logger.defaultLogger), ...loggers.map((logger) => Logger.add(logger))),
+      Layer.mergeAll(
+        Logger.remove(Logger.defaultLogger),
+        ...loggers.map((logger) => Logger.add(logger))
+      ),
       Logger.minimumLogLevel(LogLevel.Debug)
     )
     const source = yield* answering((n) => token(`token-${n}`))
@@ -217,11 +287,22 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         Effect.withLogSpan("seen"),
         Effect.withSpan("control")
       )
-    }).pipe(Effect.provide(Layer.merge(Provider, Telemetry).pipe(Layer.withSpan("application start"))))
-    yield* Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(program, observed(tracer, seeEvents)))
+    }).pipe(
+      Effect.provide(
+        Layer.merge(Provider, Telemetry).pipe(Layer.withSpan("application start"))
+      )
+    )
+    yield* Effect.flatMap(
+      Effect.tracer,
+      (tracer) => Effect.withTracer(program, observed(tracer, seeEvents))
+    )
     const acquire = spans.find(({ name }) => name === "AccessTokenProvider.acquire")
     assert.isTrue(acquire !== undefined && Option.isNone(acquire.parent), "a root span")
-    deepStrictEqual(spanEvents, [["control", "control"]], "no line of the acquisition is an event of another span")
+    deepStrictEqual(
+      spanEvents,
+      [["control", "control"]],
+      "no line of the acquisition is an event of another span"
+    )
     assert.isTrue(spans.some(({ name }) => name === "caller"))
     // The acquisition logs in the background.
     deepStrictEqual(lines.sort(), [

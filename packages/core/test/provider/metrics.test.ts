@@ -4,8 +4,18 @@ import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { allSeries, type Series } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
-import { type Acquisition, aged, answering, hour, minute, outage, run, settle } from "../support/scriptedSource.js"
-import { timeline, token } from "../support/scriptedSource.js"
+import {
+  type Acquisition,
+  aged,
+  answering,
+  hour,
+  minute,
+  outage,
+  run,
+  settle,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
 const shortName = ({ labels, name }: Series) =>
@@ -18,11 +28,17 @@ const shortName = ({ labels, name }: Series) =>
 const labelledSeries = (store: string) =>
   Effect.map(
     allSeries,
-    (all) => all.filter(({ labels, name }) => name.startsWith("store_api_token_") && labels["store"] === store)
+    (all) =>
+      all.filter(({ labels, name }) =>
+        name.startsWith("store_api_token_") && labels["store"] === store
+      )
   )
 
 const seriesOf = (store: string) =>
-  Effect.map(labelledSeries(store), (all) => Object.fromEntries(all.map((series) => [shortName(series), series.value])))
+  Effect.map(
+    labelledSeries(store),
+    (all) => Object.fromEntries(all.map((series) => [shortName(series), series.value]))
+  )
 
 const initial = {
   "acquisitions Success": 0,
@@ -42,14 +58,22 @@ const initial = {
 } as const
 
 /** Asserts the value of every series. Those that are not given must have their initial value. */
-const expectSeries = (store: string, expected: Partial<Record<keyof typeof initial, unknown>>) =>
-  Effect.map(seriesOf(store), (series) => deepStrictEqual<object>(series, { ...initial, ...expected }))
+const expectSeries = (
+  store: string,
+  expected: Partial<Record<keyof typeof initial, unknown>>
+) =>
+  Effect.map(
+    seriesOf(store),
+    (series) => deepStrictEqual<object>(series, { ...initial, ...expected })
+  )
 
-const labelled = <A, E, R>(store: string, effect: Effect.Effect<A, E, R>) => Effect.tagMetrics(effect, "store", store)
+const labelled = <A, E, R>(store: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.tagMetrics(effect, "store", store)
 
 /** Declares a test of a provider whose series have this `store` label. */
 const metricsTest =
-  (store: string, script: Parameters<typeof timeline>[0]) => (title: string, steps: Parameters<typeof timeline>[1]) => {
+  (store: string, script: Parameters<typeof timeline>[0]) =>
+  (title: string, steps: Parameters<typeof timeline>[1]) => {
     test(title, function*() {
       yield* labelled(store, timeline(script, steps))
     })
@@ -61,14 +85,19 @@ describe("AccessTokenProvider, metrics", () => {
       identifier.replace("@store-api/core/", "acquisitions ")
     )
     const outcomes = Object.keys(initial).filter((name) => name.startsWith("acquisitions"))
-    deepStrictEqual(outcomes.sort(), [...members, "acquisitions Success", "acquisitions Defect"].sort())
+    deepStrictEqual(
+      outcomes.sort(),
+      [...members, "acquisitions Success", "acquisitions Defect"].sort()
+    )
   })
 
   metricsTest("initial", () => token("one"))(
     "every series exists before the first acquisition, with the value 0, its documented name, type, description and unit",
     function*() {
       yield* expectSeries("initial", {})
-      const described = (yield* labelledSeries("initial")).map(({ description, kind, labels, name }) =>
+      const described = (yield* labelledSeries("initial")).map((
+        { description, kind, labels, name }
+      ) =>
         [name.replace("store_api_token_", ""), [
           typeof kind === "string" ? kind : kind.join(" "),
           description,
@@ -82,16 +111,27 @@ describe("AccessTokenProvider, metrics", () => {
         callers_joined: ["counts up", "Callers that joined an acquisition in flight"],
         rejections: ["counts up", "Rejections of the cached token, by outcome"],
         cooldowns: ["counts up", "Cooldowns, by cause"],
-        expiry_timestamp_seconds: ["gauge", "Expiry of the cached token, in seconds since the epoch, or 0", "s"]
+        expiry_timestamp_seconds: [
+          "gauge",
+          "Expiry of the cached token, in seconds since the epoch, or 0",
+          "s"
+        ]
       })
     }
   )
 
-  metricsTest("success", (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)))(
+  metricsTest(
+    "success",
+    (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250))
+  )(
     "an acquisition records its outcome, duration and the token's expiry",
     function*({ provider, virtual }) {
       const first = yield* provider.get
-      const after = { "acquisitions Success": 1, duration: [1, 0.25], expiry: first.expiresAt.epochMillis / 1000 }
+      const after = {
+        "acquisitions Success": 1,
+        duration: [1, 0.25],
+        expiry: first.expiresAt.epochMillis / 1000
+      }
       yield* expectSeries("success", after)
       for (const call of [provider.get, provider.current, provider.status]) yield* call
       yield* virtual.advance(1000)
@@ -110,7 +150,9 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   const failures: Readonly<Record<string, Acquisition>> = {
-    CredentialsError: Effect.fail(new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })),
+    CredentialsError: Effect.fail(
+      new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })
+    ),
     TokenRefusedError: Effect.fail(
       new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
     ),
@@ -125,13 +167,20 @@ describe("AccessTokenProvider, metrics", () => {
     ([outcome, acquire]) =>
       labelled(
         outcome,
-        timeline((_, virtual) => Effect.zipRight(virtual.advance(2000), acquire), function*({ provider }) {
-          // During the cooldown no acquisition starts.
-          for (const call of [provider.get, provider.get]) {
-            yield* Effect.exit(call)
-            yield* expectSeries(outcome, { [`acquisitions ${outcome}`]: 1, duration: [1, 2], "cooldowns Failure": 1 })
+        timeline(
+          (_, virtual) => Effect.zipRight(virtual.advance(2000), acquire),
+          function*({ provider }) {
+            // During the cooldown no acquisition starts.
+            for (const call of [provider.get, provider.get]) {
+              yield* Effect.exit(call)
+              yield* expectSeries(outcome, {
+                [`acquisitions ${outcome}`]: 1,
+                duration: [1, 2],
+                "cooldowns Failure": 1
+              })
+            }
           }
-        })
+        )
       )
   )
 
@@ -155,9 +204,17 @@ describe("AccessTokenProvider, metrics", () => {
     function*({ after, provider }) {
       const { expiresAt } = yield* provider.get
       const expiry = expiresAt.epochMillis / 1000
-      yield* expectSeries("no progress", { "acquisitions Success": 1, duration: [1, 0], expiry })
+      yield* expectSeries("no progress", {
+        "acquisitions Success": 1,
+        duration: [1, 0],
+        expiry
+      })
       yield* after(0, { refreshes: "same", cooldown: 0 })
-      const counted = { "acquisitions Success": 2, duration: [2, 0], "cooldowns NoProgress": 1 }
+      const counted = {
+        "acquisitions Success": 2,
+        duration: [2, 0],
+        "cooldowns NoProgress": 1
+      }
       yield* expectSeries("no progress", { ...counted, expiry })
     }
   )
@@ -166,7 +223,10 @@ describe("AccessTokenProvider, metrics", () => {
     "callers_joined counts callers that join",
     function*({ callers, complete, provider, virtual }) {
       const joined = (count: number) =>
-        Effect.map(seriesOf("joined"), (series) => assert.strictEqual(series["callers_joined"], count))
+        Effect.map(
+          seriesOf("joined"),
+          (series) => assert.strictEqual(series["callers_joined"], count)
+        )
       yield* callers(1000)
       yield* complete(token("one"))
       yield* joined(999)
@@ -193,9 +253,15 @@ describe("AccessTokenProvider, metrics", () => {
       yield* virtual.advance(1000)
       for (let rejection = 0; rejection < 2; rejection++) {
         yield* provider.invalidate(first)
-        yield* expectSeries("rejected", { "acquisitions Success": 1, duration: [1, 0], "rejections Dropped": 1 })
+        yield* expectSeries("rejected", {
+          "acquisitions Success": 1,
+          duration: [1, 0],
+          "rejections Dropped": 1
+        })
       }
-      for (let rejection = 2; rejection <= 5; rejection++) yield* provider.invalidate(yield* provider.get)
+      for (let rejection = 2; rejection <= 5; rejection++) {
+        yield* provider.invalidate(yield* provider.get)
+      }
       const last = yield* provider.get
       for (const token of [last, last, first]) yield* provider.invalidate(token)
       yield* expectSeries("rejected", {
@@ -225,9 +291,15 @@ describe("AccessTokenProvider, metrics", () => {
     const provider = Effect.gen(function*() {
       const source = yield* answering((n) => token(`token-${n}`))
       const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source.layer), scope)
+      const context = yield* Layer.buildWithScope(
+        Layer.provide(AccessTokenProvider.layer(), source.layer),
+        scope
+      )
       yield* TestClock.adjust("1 seconds")
-      const { expiresAt } = yield* Context.get(context, AccessTokenProvider.AccessTokenProvider).get
+      const { expiresAt } = yield* Context.get(
+        context,
+        AccessTokenProvider.AccessTokenProvider
+      ).get
       return { close: Scope.close(scope, Exit.void), expiry: expiresAt.epochMillis / 1000 }
     })
     const expiry = Effect.map(seriesOf("two providers"), ({ expiry }) => expiry)
@@ -254,14 +326,21 @@ describe("AccessTokenProvider, metrics", () => {
         )
         const provider = AccessTokenProvider.layer().pipe(Layer.provide(source.layer))
         // Everything that the layer builds has the label, its acquisitions too.
-        const labelled = Layer.scopedContext(Effect.tagMetrics(Layer.build(provider), "store", store))
-        return yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, yield* Layer.build(labelled))
+        const labelled = Layer.scopedContext(
+          Effect.tagMetrics(Layer.build(provider), "store", store)
+        )
+        return yield* Effect.provide(
+          AccessTokenProvider.AccessTokenProvider,
+          yield* Layer.build(labelled)
+        )
       })
     const [north, south] = yield* Effect.all([build("labels north"), build("labels south")])
     const withRouteLabel = Effect.tagMetrics("route", "/orders")
     yield* withRouteLabel(Metric.increment(Metric.counter("calls_of_a_route")))
     yield* withRouteLabel(north.get)
-    yield* withRouteLabel(Effect.all([north.refresh, north.refresh].map(Effect.exit), { concurrency: 2 }))
+    yield* withRouteLabel(
+      Effect.all([north.refresh, north.refresh].map(Effect.exit), { concurrency: 2 })
+    )
     yield* withRouteLabel(north.invalidate(yield* token("labels north")))
     yield* expectSeries("labels south", {})
     yield* south.get
@@ -273,8 +352,14 @@ describe("AccessTokenProvider, metrics", () => {
       "cooldowns Failure": 1,
       "rejections Dropped": 1
     })
-    const labelledByRoute = (yield* allSeries).filter(({ labels }) => "route" in labels).map(({ name }) => name)
-    assert.include(labelledByRoute, "calls_of_a_route", "control: the caller's own metrics have its label")
+    const labelledByRoute = (yield* allSeries).filter(({ labels }) => "route" in labels).map((
+      { name }
+    ) => name)
+    assert.include(
+      labelledByRoute,
+      "calls_of_a_route",
+      "control: the caller's own metrics have its label"
+    )
     deepStrictEqual(labelledByRoute.filter((name) => name.startsWith("store_api_")), [])
   })
 
@@ -282,7 +367,11 @@ describe("AccessTokenProvider, metrics", () => {
     /** Runs this many operations. A fiber yields after 2048. */
     const operations = (count: number): Effect.Effect<void> => {
       let left = count
-      return Effect.whileLoop({ while: () => left-- > 0, body: () => Effect.void, step: () => undefined })
+      return Effect.whileLoop({
+        while: () => left-- > 0,
+        body: () => Effect.void,
+        step: () => undefined
+      })
     }
     for (let count = 1900; count < 2050; count++) {
       const store = `yielding-${count}`

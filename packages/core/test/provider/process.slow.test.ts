@@ -25,7 +25,10 @@ interface Report {
 }
 
 /** Runs the steps with a provider in a process, which exits by itself when its input ends. */
-const withProcess = async (env: NodeJS.ProcessEnv, steps: (report: () => Promise<Report>) => Promise<void>) => {
+const withProcess = async (
+  env: NodeJS.ProcessEnv,
+  steps: (report: () => Promise<Report>) => Promise<void>
+) => {
   const file = fileURLToPath(new URL("../child/provider.mjs", import.meta.url))
   const provider = spawn(process.execPath, [file], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -39,7 +42,11 @@ const withProcess = async (env: NodeJS.ProcessEnv, steps: (report: () => Promise
       return JSON.parse(String((await lines.next()).value)) as Report
     })
     provider.stdin.end()
-    deepStrictEqual(await exited, [0, null], "an idle provider does not keep the process running")
+    deepStrictEqual(
+      await exited,
+      [0, null],
+      "an idle provider does not keep the process running"
+    )
   } finally {
     provider.kill("SIGKILL")
   }
@@ -68,10 +75,22 @@ describe("AccessTokenProvider, in a separate process", () => {
         for (const offset of ["+3600", "+0", "+86400", "+0", "-3600", "-86400"]) {
           await move(offset)
           const after = await report()
-          assert.isAbove(Math.abs(after.wall - before.wall), 0.9 * hour, "the wall clock moved")
-          assert.isBelow(after.monotonic - before.monotonic, 60_000, "the monotonic clock did not move")
+          assert.isAbove(
+            Math.abs(after.wall - before.wall),
+            0.9 * hour,
+            "the wall clock moved"
+          )
+          assert.isBelow(
+            after.monotonic - before.monotonic,
+            60_000,
+            "the monotonic clock did not move"
+          )
           assert.isAbove(after.monotonic, before.monotonic)
-          deepStrictEqual([after.state, after.outcome, after.calls], ["Expired", "Success", before.calls + 1], offset)
+          deepStrictEqual([after.state, after.outcome, after.calls], [
+            "Expired",
+            "Success",
+            before.calls + 1
+          ], offset)
           assert.strictEqual((await report()).calls, after.calls, "the new token is valid")
           before = after
         }

@@ -2,8 +2,17 @@ import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import type { AccessTokenProvider } from "@store-api/core"
 import { Effect, FastCheck as fc, Option } from "effect"
-import { aged, hour, minute, numberedTest, outage, providerTest, renewalTest } from "../support/scriptedSource.js"
-import { timeline, token } from "../support/scriptedSource.js"
+import {
+  aged,
+  hour,
+  minute,
+  numberedTest,
+  outage,
+  providerTest,
+  renewalTest,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, rejection", () => {
   /** Invalidates the token that `get` returns, this many times. Returns how often the provider dropped it. */
@@ -22,29 +31,42 @@ describe("AccessTokenProvider, rejection", () => {
     yield* after(0, { state: "Empty", calls: 0 })
   })
 
-  numberedTest("five take effect at once, one more per minute, up to five", function*({ after, provider, virtual }) {
-    const half = minute / 2
-    const steps = [[0, 20, 5], [minute - 1, 2, 0], [1, 2, 1], [1.5 * minute, 2, 1], [half, 2, 1], [10 * minute, 20, 5]]
-    for (const [passed = 0, rejections = 0, dropped = 0] of steps) {
-      yield* virtual.advance(passed)
-      assert.strictEqual(yield* rejectTokens(provider, rejections), dropped)
-      // Without budget the token is kept: the caller gets the API's 401.
-      if (passed === 0) yield* after(0, { gets: "token-6" })
+  numberedTest(
+    "five take effect at once, one more per minute, up to five",
+    function*({ after, provider, virtual }) {
+      const half = minute / 2
+      const steps = [[0, 20, 5], [minute - 1, 2, 0], [1, 2, 1], [1.5 * minute, 2, 1], [
+        half,
+        2,
+        1
+      ], [10 * minute, 20, 5]]
+      for (const [passed = 0, rejections = 0, dropped = 0] of steps) {
+        yield* virtual.advance(passed)
+        assert.strictEqual(yield* rejectTokens(provider, rejections), dropped)
+        // Without budget the token is kept: the caller gets the API's 401.
+        if (passed === 0) yield* after(0, { gets: "token-6" })
+      }
     }
-  })
+  )
 
-  numberedTest("five take effect after a sleep in which the monotonic clock stood", function*({ provider, virtual }) {
-    assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-    virtual.jump(3 * hour)
-    assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-  })
+  numberedTest(
+    "five take effect after a sleep in which the monotonic clock stood",
+    function*({ provider, virtual }) {
+      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+      virtual.jump(3 * hour)
+      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+    }
+  )
 
-  numberedTest("a wall clock that moves back does not take away the budget", function*({ provider, virtual }) {
-    assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-    yield* virtual.advance(minute)
-    virtual.jump(-500)
-    assert.strictEqual(yield* rejectTokens(provider, 2), 1)
-  })
+  numberedTest(
+    "a wall clock that moves back does not take away the budget",
+    function*({ provider, virtual }) {
+      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+      yield* virtual.advance(minute)
+      virtual.jump(-500)
+      assert.strictEqual(yield* rejectTokens(provider, 2), 1)
+    }
+  )
 
   providerTest((n) => n % 2 === 0 ? aged("same", 0, hour) : token(`token-${n}`))(
     "a refresh, a renewal or a token that the endpoint returns again does not change the budget",
@@ -68,17 +90,31 @@ describe("AccessTokenProvider, rejection", () => {
   const burst = fc.record<Burst>({
     calls: fc.integer({ min: 0, max: 6 }),
     pause: fc.oneof(fc.integer({ min: 0, max: 5000 }), fc.integer({ min: 0, max: 300_000 })),
-    asleep: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 20 * minute })),
-    setBack: fc.oneof({ weight: 6, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 5000 }))
+    asleep: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(0) },
+      fc.integer({ min: 0, max: 20 * minute })
+    ),
+    setBack: fc.oneof(
+      { weight: 6, arbitrary: fc.constant(0) },
+      fc.integer({ min: 0, max: 5000 })
+    )
     // Further than the pause, the clock would expire a token, which costs a request that no rejection causes.
-  }).map(({ setBack, ...burst }): Burst => ({ ...burst, setBack: Math.min(setBack, burst.pause) }))
+  }).map(({ setBack, ...burst }): Burst => ({
+    ...burst,
+    setBack: Math.min(setBack, burst.pause)
+  }))
   const rhythm = fc.record({
     bursts: fc.array(burst, { minLength: 1, maxLength: 6 }),
     times: fc.integer({ min: 1, max: 6 })
   }).map(({ bursts, times }) => Array.from({ length: times }, () => bursts).flat())
 
   const everyMinute = (first: number) =>
-    [first, ...Array<number>(11).fill(6)].map((calls): Burst => ({ calls, pause: minute, asleep: 0, setBack: 0 }))
+    [first, ...Array<number>(11).fill(6)].map((calls): Burst => ({
+      calls,
+      pause: minute,
+      asleep: 0,
+      setBack: 0
+    }))
 
   /** The times of the token requests, by the clock that advanced further. */
   const tokenRequests = async (rhythm: ReadonlyArray<Burst>, { lifetime, recovers, rejects }: {
@@ -113,7 +149,12 @@ describe("AccessTokenProvider, rejection", () => {
 
   /** The greatest number of requests in any ten minutes. */
   const mostInTenMinutes = (times: ReadonlyArray<number>) =>
-    Math.max(0, ...times.map((start) => times.filter((at) => at >= start && at <= start + 10 * minute).length))
+    Math.max(
+      0,
+      ...times.map((start) =>
+        times.filter((at) => at >= start && at <= start + 10 * minute).length
+      )
+    )
 
   it(
     "in any ten minutes and at any rhythm of calls, an API that rejects everything costs at most 15 token requests more",
@@ -122,7 +163,11 @@ describe("AccessTokenProvider, rejection", () => {
       await fc.assert(
         fc.asyncProperty(rhythm, fc.boolean(), async (rhythm, recovers) => {
           // So long a lifetime that no token expires: each further request replaces a rejected token.
-          const requests = await tokenRequests(rhythm, { lifetime: 1e9, recovers, rejects: true })
+          const requests = await tokenRequests(rhythm, {
+            lifetime: 1e9,
+            recovers,
+            rejects: true
+          })
           const most = mostInTenMinutes(requests.slice(1))
           assert.isAtMost(most, 15)
           reached = Math.max(reached, most)
@@ -134,18 +179,27 @@ describe("AccessTokenProvider, rejection", () => {
     240_000
   )
 
-  it("with tokens that expire in between, it costs at most 5 more, and one more per minute", () =>
-    fc.assert(
-      fc.asyncProperty(rhythm, fc.integer({ min: 10_000, max: hour }), async (bursts, lifetime) => {
-        // A wall clock that is set back invalidates only tokens that were acquired after that time.
-        const rhythm = bursts.map((burst) => ({ ...burst, setBack: 0 }))
-        const run = (rejects: boolean) => tokenRequests(rhythm, { lifetime, recovers: true, rejects })
-        const passed = rhythm.reduce((sum, { asleep, pause }) => sum + pause + asleep, 0)
-        const [works, rejects] = [await run(false), await run(true)]
-        assert.isAtMost(rejects.length, works.length + 5 + passed / minute)
-      }).beforeEach(nextTurn),
-      { numRuns: 300 }
-    ), 240_000)
+  it(
+    "with tokens that expire in between, it costs at most 5 more, and one more per minute",
+    () =>
+      fc.assert(
+        fc.asyncProperty(
+          rhythm,
+          fc.integer({ min: 10_000, max: hour }),
+          async (bursts, lifetime) => {
+            // A wall clock that is set back invalidates only tokens that were acquired after that time.
+            const rhythm = bursts.map((burst) => ({ ...burst, setBack: 0 }))
+            const run = (rejects: boolean) =>
+              tokenRequests(rhythm, { lifetime, recovers: true, rejects })
+            const passed = rhythm.reduce((sum, { asleep, pause }) => sum + pause + asleep, 0)
+            const [works, rejects] = [await run(false), await run(true)]
+            assert.isAtMost(rejects.length, works.length + 5 + passed / minute)
+          }
+        ).beforeEach(nextTurn),
+        { numRuns: 300 }
+      ),
+    240_000
+  )
 
   providerTest((n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`))(
     "does not lengthen a cooldown",
@@ -156,29 +210,35 @@ describe("AccessTokenProvider, rejection", () => {
     }
   )
 
-  renewalTest("during the renewal: callers wait for it", function*({ after, callers, complete, got, provider }) {
-    const one = yield* provider.get
-    yield* after("57 minutes", { gets: "one", calls: 2 })
-    yield* provider.invalidate(one)
-    yield* after(0, { current: "none" })
-    const waiting = yield* callers(1)
-    yield* after(0, { calls: 2 })
-    yield* complete(token("two"))
-    yield* got(waiting, "two")
-    yield* provider.invalidate(one)
-    // A late rejection of the old token does not drop the new one.
-    yield* after(0, { gets: "two" })
-  })
+  renewalTest(
+    "during the renewal: callers wait for it",
+    function*({ after, callers, complete, got, provider }) {
+      const one = yield* provider.get
+      yield* after("57 minutes", { gets: "one", calls: 2 })
+      yield* provider.invalidate(one)
+      yield* after(0, { current: "none" })
+      const waiting = yield* callers(1)
+      yield* after(0, { calls: 2 })
+      yield* complete(token("two"))
+      yield* got(waiting, "two")
+      yield* provider.invalidate(one)
+      // A late rejection of the old token does not drop the new one.
+      yield* after(0, { gets: "two" })
+    }
+  )
 
-  renewalTest("in must-wait: callers get the new token", function*({ after, callers, complete, got, provider }) {
-    const one = yield* provider.get
-    yield* after("3580 seconds", { state: "MustWait" })
-    const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-    yield* provider.invalidate(one)
-    // Half of the remaining lifetime is over.
-    yield* after("11 seconds", { gets: "waits" })
-    for (const caller of waiting) yield* got(caller, "waits")
-    yield* complete(token("two"))
-    for (const caller of waiting) yield* got(caller, "two")
-  })
+  renewalTest(
+    "in must-wait: callers get the new token",
+    function*({ after, callers, complete, got, provider }) {
+      const one = yield* provider.get
+      yield* after("3580 seconds", { state: "MustWait" })
+      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+      yield* provider.invalidate(one)
+      // Half of the remaining lifetime is over.
+      yield* after("11 seconds", { gets: "waits" })
+      for (const caller of waiting) yield* got(caller, "waits")
+      yield* complete(token("two"))
+      for (const caller of waiting) yield* got(caller, "two")
+    }
+  )
 })

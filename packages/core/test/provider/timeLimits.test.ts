@@ -4,55 +4,90 @@ import { AccessTokenProvider, TokenEndpoint } from "@store-api/core"
 import type { LiveSteps } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import { Deferred, type Duration, Effect, Fiber, FiberId, Layer, Logger, LogLevel, Option, Random } from "effect"
+import {
+  Deferred,
+  type Duration,
+  Effect,
+  Fiber,
+  FiberId,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Random
+} from "effect"
 import { authUrl, credentials } from "../support/fleet.js"
-import { type heldTest, hour, minute, outage, providerTest, renewalTest, settle } from "../support/scriptedSource.js"
-import { timeline, token } from "../support/scriptedSource.js"
+import {
+  type heldTest,
+  hour,
+  minute,
+  outage,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
 import { tokenBody } from "../support/wire.js"
 
 describe("AccessTokenProvider, limits", () => {
   describe("a source that hangs", () => {
     it.effect.each(
-      [["interruptible", Effect.interruptible, 1], ["uninterruptible", Effect.uninterruptible, 0]] as const
-    )("%s: callers fail with Timeout after 2 minutes, and the next call succeeds", ([, region, interruptions]) => {
-      const released = Deferred.unsafeMake<void>(FiberId.none)
-      let interrupted = 0
-      const never = region(Deferred.await(released)).pipe(
-        Effect.onInterrupt(() => Effect.sync(() => interrupted++)),
-        Effect.zipRight(token("late"))
-      )
-      return timeline((n) => n === 1 ? never : token("fresh"), function*({ after, callers, got, provider, virtual }) {
-        const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-        yield* virtual.advance(2 * minute - 1)
-        for (const caller of waiting) yield* got(caller, "waits")
-        assert.strictEqual(interrupted, 0)
-        yield* virtual.advance(1)
-        for (const caller of waiting) yield* got(caller, "Timeout")
-        assert.strictEqual(interrupted, interruptions)
-        assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
-        yield* after("1 seconds", { gets: "fresh", calls: 2 })
-        yield* Deferred.succeed(released, undefined)
-        yield* settle
-        // A late result does not replace the cached token.
-        yield* after(0, { gets: "fresh" })
-      })
-    })
+      [["interruptible", Effect.interruptible, 1], [
+        "uninterruptible",
+        Effect.uninterruptible,
+        0
+      ]] as const
+    )(
+      "%s: callers fail with Timeout after 2 minutes, and the next call succeeds",
+      ([, region, interruptions]) => {
+        const released = Deferred.unsafeMake<void>(FiberId.none)
+        let interrupted = 0
+        const never = region(Deferred.await(released)).pipe(
+          Effect.onInterrupt(() => Effect.sync(() => interrupted++)),
+          Effect.zipRight(token("late"))
+        )
+        return timeline(
+          (n) => n === 1 ? never : token("fresh"),
+          function*({ after, callers, got, provider, virtual }) {
+            const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+            yield* virtual.advance(2 * minute - 1)
+            for (const caller of waiting) yield* got(caller, "waits")
+            assert.strictEqual(interrupted, 0)
+            yield* virtual.advance(1)
+            for (const caller of waiting) yield* got(caller, "Timeout")
+            assert.strictEqual(interrupted, interruptions)
+            assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
+            yield* after("1 seconds", { gets: "fresh", calls: 2 })
+            yield* Deferred.succeed(released, undefined)
+            yield* settle
+            // A late result does not replace the cached token.
+            yield* after(0, { gets: "fresh" })
+          }
+        )
+      }
+    )
 
-    renewalTest("in a renewal: the next renewal replaces it", function*({ after, complete, interrupted, provider }) {
-      yield* provider.get
-      yield* after(hour - 3 * minute, { gets: "one", calls: 2 })
-      yield* after(2 * minute, { gets: "one" })
-      assert.strictEqual(yield* interrupted, 1)
-      yield* after("1 seconds", { gets: "one", calls: 3 })
-      // Of the two acquisitions, the first was abandoned.
-      yield* complete(token("late"))
-      yield* after(0, { gets: "one" })
-      yield* complete(token("three"))
-      yield* after(0, { gets: "three" })
-    })
+    renewalTest(
+      "in a renewal: the next renewal replaces it",
+      function*({ after, complete, interrupted, provider }) {
+        yield* provider.get
+        yield* after(hour - 3 * minute, { gets: "one", calls: 2 })
+        yield* after(2 * minute, { gets: "one" })
+        assert.strictEqual(yield* interrupted, 1)
+        yield* after("1 seconds", { gets: "one", calls: 3 })
+        // Of the two acquisitions, the first was abandoned.
+        yield* complete(token("late"))
+        yield* after(0, { gets: "one" })
+        yield* complete(token("three"))
+        yield* after(0, { gets: "three" })
+      }
+    )
 
-    const hangingRenewal = (lifetime: Duration.DurationInput, options?: AccessTokenProvider.Options) =>
-      providerTest((n) => n === 1 ? token("one", lifetime) : Effect.never, options)
+    const hangingRenewal = (
+      lifetime: Duration.DurationInput,
+      options?: AccessTokenProvider.Options
+    ) => providerTest((n) => n === 1 ? token("one", lifetime) : Effect.never, options)
 
     hangingRenewal("60 seconds")(
       "in a renewal: a caller after expiry waits at most 2.5 minutes",
@@ -96,7 +131,10 @@ describe("AccessTokenProvider, limits", () => {
         const caller = yield* callers(1)
         const closing = yield* Effect.fork(close)
         yield* got(caller, "Closed")
-        assert.isTrue(Option.isNone(yield* Fiber.poll(closing)), "callers fail before the scope is closed")
+        assert.isTrue(
+          Option.isNone(yield* Fiber.poll(closing)),
+          "callers fail before the scope is closed"
+        )
         yield* virtual.advance("10 seconds")
         yield* Fiber.join(closing)
         assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
@@ -123,7 +161,9 @@ describe("AccessTokenProvider, limits", () => {
   describe("a renewal that fails after the token has expired", () => {
     /** Starts to renew a token of 10 s when 1.5 s are left. The test completes the renewal. */
     const failingRenewal: typeof heldTest = (title, steps) =>
-      providerTest((n) => n === 1 ? token("one", "10 seconds") : n === 2 ? undefined : token("fresh"))(
+      providerTest((n) =>
+        n === 1 ? token("one", "10 seconds") : n === 2 ? undefined : token("fresh")
+      )(
         title,
         function*(tools) {
           yield* tools.provider.get
@@ -132,7 +172,12 @@ describe("AccessTokenProvider, limits", () => {
         }
       )
 
-    for (const [kind, second] of [["a failure", Effect.fail(outage)], ["a defect", Effect.die("invented")]] as const) {
+    for (
+      const [kind, second] of [["a failure", Effect.fail(outage)], [
+        "a defect",
+        Effect.die("invented")
+      ]] as const
+    ) {
       failingRenewal(
         `with ${kind}: all share another`,
         function*({ after, callers, complete, got, provider, virtual }) {
@@ -146,22 +191,28 @@ describe("AccessTokenProvider, limits", () => {
       )
     }
 
-    failingRenewal("callers get a new token after a rejection", function*({ callers, complete, got, provider }) {
-      yield* provider.invalidate(yield* provider.get)
-      const caller = yield* callers(1)
-      yield* complete(Effect.fail(outage))
-      yield* got(caller, "fresh")
-    })
+    failingRenewal(
+      "callers get a new token after a rejection",
+      function*({ callers, complete, got, provider }) {
+        yield* provider.invalidate(yield* provider.get)
+        const caller = yield* callers(1)
+        yield* complete(Effect.fail(outage))
+        yield* got(caller, "fresh")
+      }
+    )
 
-    failingRenewal("callers before and after expiry share one", function*({ after, callers, complete, got, virtual }) {
-      yield* virtual.advance("1200 millis")
-      const waiting = [yield* callers(1)]
-      virtual.freeze(5000)
-      waiting.push(yield* callers(2))
-      yield* complete(Effect.fail(outage))
-      for (const caller of waiting) yield* got(caller, "fresh")
-      yield* after(0, { calls: 3 })
-    })
+    failingRenewal(
+      "callers before and after expiry share one",
+      function*({ after, callers, complete, got, virtual }) {
+        yield* virtual.advance("1200 millis")
+        const waiting = [yield* callers(1)]
+        virtual.freeze(5000)
+        waiting.push(yield* callers(2))
+        yield* complete(Effect.fail(outage))
+        for (const caller of waiting) yield* got(caller, "fresh")
+        yield* after(0, { calls: 3 })
+      }
+    )
 
     test("callers get a token, even if the next acquisition returns the rejected one again", function*() {
       const one = yield* Effect.withClock(token("one"), VirtualClock.make().clock)
@@ -200,12 +251,19 @@ describe("AccessTokenProvider, limits", () => {
             requests++
             return respond(requests)
           }).pipe(Effect.mapBoth({
-            onFailure: () => new HttpClientError.RequestError({ request, reason: "Transport" }),
+            onFailure: () =>
+              new HttpClientError.RequestError({ request, reason: "Transport" }),
             onSuccess: (response) => HttpClientResponse.fromWeb(request, response)
           }))
         )
         const layer = AccessTokenProvider.layer().pipe(
-          Layer.provide(TokenEndpoint.layer({ authUrl, credentials: Effect.succeed(credentials), ...options })),
+          Layer.provide(
+            TokenEndpoint.layer({
+              authUrl,
+              credentials: Effect.succeed(credentials),
+              ...options
+            })
+          ),
           Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
         )
         yield* Effect.gen(function*() {
@@ -239,7 +297,11 @@ describe("AccessTokenProvider, limits", () => {
           yield* Effect.fork(Effect.exit(provider.get))
           yield* virtual.advance("3 seconds")
         }
-        assert.strictEqual((yield* provider.status).state, "Expired", "the token expired during the outage")
+        assert.strictEqual(
+          (yield* provider.status).state,
+          "Expired",
+          "the token expired during the outage"
+        )
         isDown = false
         const end = virtual.monotonic()
         while ((yield* provider.status).state !== "Fresh") {
@@ -251,8 +313,14 @@ describe("AccessTokenProvider, limits", () => {
     })
 
     type Outcome = "a response" | "no response" | "a broken connection"
-    const outcomes: ReadonlyArray<Outcome> = ["a response", "no response", "a broken connection"]
-    const cases = [7, 40].flatMap((seconds) => outcomes.map((outcome) => [seconds, outcome] as const))
+    const outcomes: ReadonlyArray<Outcome> = [
+      "a response",
+      "no response",
+      "a broken connection"
+    ]
+    const cases = [7, 40].flatMap((seconds) =>
+      outcomes.map((outcome) => [seconds, outcome] as const)
+    )
 
     it.effect.each(cases)(
       "in a process that is stopped during a renewal for %s s, and then %s: calls before and after its timers fire succeed",
@@ -264,7 +332,9 @@ describe("AccessTokenProvider, limits", () => {
             outcomeNow === "no response" ? Effect.never : Effect.sleep(1000),
             outcomeNow === "a broken connection"
               ? Effect.fail(undefined)
-              : Effect.sync(() => new Response(tokenBody({ access_token: `t${number}`, expires_in: 8 })))
+              : Effect.sync(() =>
+                new Response(tokenBody({ access_token: `t${number}`, expires_in: 8 }))
+              )
           )
         }
         const stoppedAfter = (moment: number) =>
@@ -287,7 +357,10 @@ describe("AccessTokenProvider, limits", () => {
             const undisturbed = outcome === "a response" ? 2 : 3
             assert.isAtMost(requests(), undisturbed + 1, `stopped after ${moment} ms`)
           }, { attemptTimeout: "2 seconds", deadline: "4 seconds" })
-        return Effect.forEach(Array.from({ length: 41 }, (_, index) => 100 * index), stoppedAfter)
+        return Effect.forEach(
+          Array.from({ length: 41 }, (_, index) => 100 * index),
+          stoppedAfter
+        )
       }
     )
   })

@@ -3,7 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, TokenSource } from "@store-api/core"
 import { prop } from "@store-api/testing/test"
-import { DateTime, Deferred, Duration, Effect, Exit, FastCheck as FC, FiberId, Redacted } from "effect"
+import {
+  DateTime,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  FastCheck as FC,
+  FiberId,
+  Redacted
+} from "effect"
 import { maxLife } from "../../src/internal/lifetime.js"
 import * as heldToken from "../../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
@@ -42,7 +51,8 @@ const anyDuration: FC.Arbitrary<Duration.DurationInput | undefined> = FC.oneof(
   FC.nat().map(Duration.seconds)
 )
 
-const policyOf = (options?: Parameters<typeof tokenPolicy.make>[0]) => Effect.runSync(tokenPolicy.make(options))
+const policyOf = (options?: Parameters<typeof tokenPolicy.make>[0]) =>
+  Effect.runSync(tokenPolicy.make(options))
 
 const policies = FC.record({
   refreshAhead: anyDuration,
@@ -62,7 +72,11 @@ describe("tokenPolicy", () => {
     it("the defaults are 5 minutes, 30 seconds, 1 second and 60 seconds", () => {
       deepStrictEqual(policyOf(), defaults)
       deepStrictEqual(
-        policyOf({ refreshAhead: undefined, leeway: undefined, cooldown: { base: undefined, max: undefined } }),
+        policyOf({
+          refreshAhead: undefined,
+          leeway: undefined,
+          cooldown: { base: undefined, max: undefined }
+        }),
         defaults
       )
       deepStrictEqual(policyOf({ cooldown: undefined }), defaults)
@@ -82,11 +96,19 @@ describe("tokenPolicy", () => {
       deepStrictEqual([policy.cooldownBase, policy.cooldownMax], [60_000, 60_000])
     })
 
-    prop("returns finite cooldowns, and no negative value or NaN, for any options", [policies], ([policy]) => {
-      for (const value of Object.values(policy) as ReadonlyArray<number>) assert.isTrue(value >= 0)
-      assert.isAtMost(policy.cooldownMax, hour)
-      assert.isAtMost(policy.cooldownBase, policy.cooldownMax)
-    })
+    prop(
+      "returns finite cooldowns, and no negative value or NaN, for any options",
+      [policies],
+      ([policy]) => {
+        for (const value of Object.values(policy) as ReadonlyArray<number>) {
+          assert.isTrue(
+            value >= 0
+          )
+        }
+        assert.isAtMost(policy.cooldownMax, hour)
+        assert.isAtMost(policy.cooldownBase, policy.cooldownMax)
+      }
+    )
   })
 
   describe("margins", () => {
@@ -111,7 +133,8 @@ describe("tokenPolicy", () => {
 
   it("a repeated token is renewed when a quarter of what was left is left, and not within the last 8 seconds", () => {
     deepStrictEqual([lifeOfRepeated(8000), lifeOfRepeated(7999)], [8000, 0])
-    const isDue = (left: number, remaining: number) => isRepeatedDue({ left: remaining, life: left })
+    const isDue = (left: number, remaining: number) =>
+      isRepeatedDue({ left: remaining, life: left })
     deepStrictEqual([isDue(40_000, 10_001), isDue(40_000, 10_000)], [false, true])
     deepStrictEqual([isDue(7999, 1), isDue(7999, 0)], [false, true])
   })
@@ -131,13 +154,20 @@ describe("tokenPolicy", () => {
 
     it.each([
       { received: token("one"), expected: true, what: "the rejected token" },
-      { received: token("two", hour - 1), expected: false, what: "another token, even with a shorter lifetime" }
-    ])("after a rejection counts as repeated: $expected, for $what", ({ expected, received }) => {
-      const [, holding] = land(tokenState.initial, token("one"))
-      const [, rejected] = tokenState.reject(token("one"))(holding, now)
-      const [, next] = land(rejected, received)
-      assert.strictEqual(next.held?.repeated, expected)
-    })
+      {
+        received: token("two", hour - 1),
+        expected: false,
+        what: "another token, even with a shorter lifetime"
+      }
+    ])(
+      "after a rejection counts as repeated: $expected, for $what",
+      ({ expected, received }) => {
+        const [, holding] = land(tokenState.initial, token("one"))
+        const [, rejected] = tokenState.reject(token("one"))(holding, now)
+        const [, next] = land(rejected, received)
+        assert.strictEqual(next.held?.repeated, expected)
+      }
+    )
   })
 
   describe("state", () => {
@@ -150,8 +180,17 @@ describe("tokenPolicy", () => {
       heldToken.stateOf({ margins, life, since: start } as heldToken.Held, start)
 
     it("changes when exactly the margin is left", () => {
-      const states = [300, 299.999, 30, 29.999, Number.MIN_VALUE, 0].map((remaining) => state(margins, remaining))
-      deepStrictEqual(states, ["Fresh", "RefreshSoon", "RefreshSoon", "MustWait", "MustWait", "Expired"])
+      const states = [300, 299.999, 30, 29.999, Number.MIN_VALUE, 0].map((remaining) =>
+        state(margins, remaining)
+      )
+      deepStrictEqual(states, [
+        "Fresh",
+        "RefreshSoon",
+        "RefreshSoon",
+        "MustWait",
+        "MustWait",
+        "Expired"
+      ])
     })
 
     prop(
@@ -163,7 +202,9 @@ describe("tokenPolicy", () => {
         const age = (remaining: number) => order.indexOf(state(margins, remaining))
         assert.isAtMost(age(Math.min(one, other)), age(Math.max(one, other)))
         assert.strictEqual(state(margins, Math.min(one, 0)), "Expired")
-        if (lifetime > 0) assert.strictEqual(state(margins, lifetime), "Fresh", "a new token is Fresh")
+        if (lifetime > 0) {
+          assert.strictEqual(state(margins, lifetime), "Fresh", "a new token is Fresh")
+        }
       }
     )
   })
@@ -171,18 +212,34 @@ describe("tokenPolicy", () => {
   describe("cooldowns", () => {
     prop(
       "are finite, within bounds and not shorter after each failure, for any options and number of failures",
-      [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
+      [
+        policies,
+        FC.integer({ min: 1, max: 10_000 }),
+        chance,
+        FC.boolean(),
+        FC.double({ noNaN: true })
+      ],
       ([policy, failures, chance, isRefusal, retryAfter]) => {
         const options = { failures, chance, isRefusal, retryAfter, isRenewal: false }
         const cooldowns = tokenPolicy.cooldownLengths(policy, options)
-        const withoutRetryAfter = tokenPolicy.cooldownLengths(policy, { ...options, retryAfter: 0 })
-        const next = tokenPolicy.cooldownLengths(policy, { ...options, failures: failures + 1 })
+        const withoutRetryAfter = tokenPolicy.cooldownLengths(policy, {
+          ...options,
+          retryAfter: 0
+        })
+        const next = tokenPolicy.cooldownLengths(policy, {
+          ...options,
+          failures: failures + 1
+        })
         const capped = Math.min(Math.max(retryAfter, 0), hour)
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
         for (const kind of ["withToken", "withoutToken"] as const) {
           assert.isTrue(Number.isFinite(cooldowns[kind]))
           assert.isTrue(cooldowns[kind] >= 0 && cooldowns[kind] <= hour)
-          assert.strictEqual(cooldowns[kind], Math.max(withoutRetryAfter[kind], capped), "the longer of the two")
+          assert.strictEqual(
+            cooldowns[kind],
+            Math.max(withoutRetryAfter[kind], capped),
+            "the longer of the two"
+          )
           assert.isAtLeast(next[kind], cooldowns[kind], "not shorter after the next failure")
           const longest = kind === "withToken" || isRefusal
             ? policy.cooldownMax
@@ -194,7 +251,11 @@ describe("tokenPolicy", () => {
         }
         assert.isAtMost(cooldowns.withoutToken, cooldowns.withToken)
         const ofRenewal = tokenPolicy.cooldownLengths(policy, { ...options, isRenewal: true })
-        deepStrictEqual(ofRenewal, { withToken: cooldowns.withToken, withoutToken: capped }, "after a renewal")
+        deepStrictEqual(
+          ofRenewal,
+          { withToken: cooldowns.withToken, withoutToken: capped },
+          "after a renewal"
+        )
       },
       { fastCheck: { numRuns: 1000 } }
     )

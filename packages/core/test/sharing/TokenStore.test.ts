@@ -58,46 +58,59 @@ describe("TokenStore.layerMemory", () => {
   })
 
   it("names the service when no store is provided", () => {
-    assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore\b/)
+    assert.throws(
+      () => Context.unsafeGet(Context.empty(), TokenStore.TokenStore),
+      /: @store-api\/core\/TokenStore\b/
+    )
   })
 
   test("TokenStoreError is caught by its tag, names the operation that failed and says what to do", function*() {
     const error = new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" })
     assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", Effect.succeed), error)
-    assert.strictEqual(TokenStore.TokenStoreError.identifier, "@store-api/core/TokenStoreError")
-    const message = "The token store failed at put (ECONNREFUSED): check that it runs and is reachable."
+    assert.strictEqual(
+      TokenStore.TokenStoreError.identifier,
+      "@store-api/core/TokenStoreError"
+    )
+    const message =
+      "The token store failed at put (ECONNREFUSED): check that it runs and is reachable."
     assert.strictEqual(error.message, message)
   })
 })
 
-type Change = (store: TokenStore.Service, leases: TokenStore.Service) => Partial<TokenStore.Service>
+type Change = (
+  store: TokenStore.Service,
+  leases: TokenStore.Service
+) => Partial<TokenStore.Service>
 
 /** Leases that are entries of another store, and have this bug. */
-const leasesThat =
-  (bug: "are taken by several" | "end early" | "ignore extend" | "free the next" | "revive"): Change =>
-  (_, { get, put, remove }) => ({
-    lease: (key, duration) =>
-      Effect.gen(function*() {
-        const own = yield* Effect.sync(() => crypto.randomUUID())
-        if (Option.isSome(yield* get(key))) return Option.none()
-        if (bug === "are taken by several") yield* Effect.yieldNow()
-        yield* put(key, own, bug === "end early" ? Duration.toMillis(duration) / 3 : duration)
-        const current = Effect.map(get(key), (found) => Option.getOrUndefined(found)?.entry)
-        return Option.some<TokenStore.Lease>({
-          extend: Effect.gen(function*() {
-            const now = yield* current
-            if (now !== own && bug !== "revive") return false
-            if (bug !== "ignore extend") yield* put(key, own, duration)
-            return true
-          }),
-          release: Effect.flatMap(current, (now = "") => remove(key, bug === "free the next" ? now : own))
-        })
+const leasesThat = (
+  bug: "are taken by several" | "end early" | "ignore extend" | "free the next" | "revive"
+): Change =>
+(_, { get, put, remove }) => ({
+  lease: (key, duration) =>
+    Effect.gen(function*() {
+      const own = yield* Effect.sync(() => crypto.randomUUID())
+      if (Option.isSome(yield* get(key))) return Option.none()
+      if (bug === "are taken by several") yield* Effect.yieldNow()
+      yield* put(key, own, bug === "end early" ? Duration.toMillis(duration) / 3 : duration)
+      const current = Effect.map(get(key), (found) => Option.getOrUndefined(found)?.entry)
+      return Option.some<TokenStore.Lease>({
+        extend: Effect.gen(function*() {
+          const now = yield* current
+          if (now !== own && bug !== "revive") return false
+          if (bug !== "ignore extend") yield* put(key, own, duration)
+          return true
+        }),
+        release: Effect.flatMap(current, (now = "") =>
+          remove(key, bug === "free the next" ? now : own))
       })
-  })
+    })
+})
 
 /** Puts entries with another text or lifetime, in milliseconds. */
 const puts =
-  (change: (entry: string, life: number) => readonly [entry: string, life: number]): Change => ({ put }) => ({
+  (change: (entry: string, life: number) => readonly [entry: string, life: number]): Change =>
+  ({ put }) => ({
     put: (key, entry, life) => put(key, ...change(entry, Duration.toMillis(life)))
   })
 
@@ -106,23 +119,46 @@ const remains = (change: (millis: number) => number): Change => ({ get }) => ({
   get: (key) =>
     Effect.map(
       get(key),
-      Option.map(({ entry, remaining }) => ({ entry, remaining: change(Duration.toMillis(remaining)) }))
+      Option.map(({ entry, remaining }) => ({
+        entry,
+        remaining: change(Duration.toMillis(remaining))
+      }))
     )
 })
 
 /** Takes leases of another key or duration, in milliseconds. */
 const leases =
-  (change: (key: string, life: number) => readonly [key: string, life: number]): Change => ({ lease }) => ({
+  (change: (key: string, life: number) => readonly [key: string, life: number]): Change =>
+  ({ lease }) => ({
     lease: (key, life) => lease(...change(key, Duration.toMillis(life)))
   })
 
 const endless = puts((entry, life) => [entry, life > 0 ? life : 3_600_000])
-const unreachable = Effect.fail(new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" }))
+const unreachable = Effect.fail(
+  new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })
+)
 
-const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, problem: string]> = [
-  ["entries end early", puts((entry, life) => [entry, life / 2]), "keeps an entry for its", "instead of \"one\""],
-  ["entries end late", puts((entry, life) => [entry, life * 600]), "removes an entry at the end", "even 3 seconds"],
-  ["what remains is in seconds", remains((millis) => millis / 1000), "returns what remains", "wrong by"],
+const bugs: ReadonlyArray<
+  readonly [bug: string, change: Change, rule: string, problem: string]
+> = [
+  [
+    "entries end early",
+    puts((entry, life) => [entry, life / 2]),
+    "keeps an entry for its",
+    "instead of \"one\""
+  ],
+  [
+    "entries end late",
+    puts((entry, life) => [entry, life * 600]),
+    "removes an entry at the end",
+    "even 3 seconds"
+  ],
+  [
+    "what remains is in seconds",
+    remains((millis) => millis / 1000),
+    "returns what remains",
+    "wrong by"
+  ],
   ["what remains stays the same", remains(() => 60_000), "returns what remains", "wrong by"],
   [
     "a read extends an entry",
@@ -130,7 +166,8 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
       get: (key) =>
         Effect.tap(
           get(key),
-          (found) => Option.isSome(found) ? put(key, found.value.entry, "1 minute") : Effect.void
+          (found) =>
+            Option.isSome(found) ? put(key, found.value.entry, "1 minute") : Effect.void
         )
     }),
     "returns what remains",
@@ -140,23 +177,44 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
     "an entry keeps the lifetime of the one that it replaces",
     ({ get, put }) => ({
       put: (key, entry, life) =>
-        Effect.flatMap(get(key), (found) => put(key, entry, Option.getOrUndefined(found)?.remaining ?? life))
+        Effect.flatMap(
+          get(key),
+          (found) => put(key, entry, Option.getOrUndefined(found)?.remaining ?? life)
+        )
     }),
     "gives an entry that replaces another its own lifetime",
     "wrong by"
   ],
-  ["a negative lifetime has no end", endless, "with a negative duration at once", "instead of none"],
+  [
+    "a negative lifetime has no end",
+    endless,
+    "with a negative duration at once",
+    "instead of none"
+  ],
   [
     "put replaces nothing",
     ({ get, put }) => ({
       put: (key, entry, life) =>
-        Effect.flatMap(get(key), Option.match({ onNone: () => put(key, entry, life), onSome: () => Effect.void }))
+        Effect.flatMap(
+          get(key),
+          Option.match({ onNone: () => put(key, entry, life), onSome: () => Effect.void })
+        )
     }),
     "returns the last entry that was put",
     "get after a second put returned \"one\" instead of \"two\""
   ],
-  ["spaces are trimmed", puts((entry, life) => [entry.trim(), life]), "unchanged", "returned \"\" instead of \" \""],
-  ["entries lose a NUL", puts((entry, life) => [entry.replaceAll("\0", ""), life]), "unchanged", "\"ä €\\u0000"],
+  [
+    "spaces are trimmed",
+    puts((entry, life) => [entry.trim(), life]),
+    "unchanged",
+    "returned \"\" instead of \" \""
+  ],
+  [
+    "entries lose a NUL",
+    puts((entry, life) => [entry.replaceAll("\0", ""), life]),
+    "unchanged",
+    "\"ä €\\u0000"
+  ],
   [
     "keys are cut",
     ({ get, put }) => ({
@@ -172,7 +230,11 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
       remove: (key) =>
         Effect.flatMap(
           get(key),
-          (entry) => remove(key, Option.match(entry, { onNone: () => "", onSome: ({ entry }) => entry }))
+          (entry) =>
+            remove(
+              key,
+              Option.match(entry, { onNone: () => "", onSome: ({ entry }) => entry })
+            )
         )
     }),
     "removes an entry only if it was not replaced",
@@ -198,20 +260,60 @@ const bugs: ReadonlyArray<readonly [bug: string, change: Change, rule: string, p
     "until it is released",
     "a lease instead of none"
   ],
-  ["leases are granted twice", leasesThat("are taken by several"), "grants a lease to only one of many", "50 of 50"],
-  ["leases end early", leasesThat("end early"), "keeps an extended lease longer", "a lease instead of none"],
-  ["leases end late", leases((key, life) => [key, life * 600]), "ends a lease after its", "even 3 seconds later"],
-  ["extend changes nothing", leasesThat("ignore extend"), "keeps an extended lease longer", "instead of none"],
-  ["extend revives a lease", leasesThat("revive"), "does not extend a lease that has ended", "even 3 seconds later"],
-  ["extend takes a lease back", leasesThat("revive"), "cannot extend it or release the next", "extend of the lost"],
-  ["release frees the next lease", leasesThat("free the next"), "cannot extend it or release the next", "lost"],
+  [
+    "leases are granted twice",
+    leasesThat("are taken by several"),
+    "grants a lease to only one of many",
+    "50 of 50"
+  ],
+  [
+    "leases end early",
+    leasesThat("end early"),
+    "keeps an extended lease longer",
+    "a lease instead of none"
+  ],
+  [
+    "leases end late",
+    leases((key, life) => [key, life * 600]),
+    "ends a lease after its",
+    "even 3 seconds later"
+  ],
+  [
+    "extend changes nothing",
+    leasesThat("ignore extend"),
+    "keeps an extended lease longer",
+    "instead of none"
+  ],
+  [
+    "extend revives a lease",
+    leasesThat("revive"),
+    "does not extend a lease that has ended",
+    "even 3 seconds later"
+  ],
+  [
+    "extend takes a lease back",
+    leasesThat("revive"),
+    "cannot extend it or release the next",
+    "extend of the lost"
+  ],
+  [
+    "release frees the next lease",
+    leasesThat("free the next"),
+    "cannot extend it or release the next",
+    "lost"
+  ],
   [
     "leases are entries",
     (store) => leasesThat("revive")(store, store),
     "keeps leases and entries of one key separate",
     "get of a key that has only a lease"
   ],
-  ["get fails", () => ({ get: () => unreachable }), "for a key that was never set", "get failed (ECONNREFUSED)"]
+  [
+    "get fails",
+    () => ({ get: () => unreachable }),
+    "for a key that was never set",
+    "get failed (ECONNREFUSED)"
+  ]
 ]
 
 describe.concurrent("the contract is broken by a store in which", () => {
@@ -222,7 +324,9 @@ describe.concurrent("the contract is broken by a store in which", () => {
       Effect.match(check, {
         onFailure: (error) => Object.assign({ message: "" }, error.toJSON()).message,
         onSuccess: () => ""
-      }), { concurrency: "unbounded" }).pipe(Effect.provideService(TokenStore.TokenStore, broken))
+      }), { concurrency: "unbounded" }).pipe(
+        Effect.provideService(TokenStore.TokenStore, broken)
+      )
     const [message = ""] = messages.filter((message) =>
       message.includes(`breaks a rule of TokenStore, "`) && message.includes(rule)
     )

@@ -1,6 +1,12 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type AccessToken, AccessTokenError, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+import {
+  type AccessToken,
+  AccessTokenError,
+  SharedTokenSource,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
 import { test } from "@store-api/testing/test"
 import { Effect, Logger, Metric, Option, TestClock } from "effect"
 import * as FakeClient from "../support/fakeClient.js"
@@ -10,13 +16,17 @@ import { outage } from "../support/scriptedSource.js"
 type Operation = TokenStore.TokenStoreError["operation"]
 type Fault = (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>
 
-const error = (operation: Operation) => new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
+const error = (operation: Operation) =>
+  new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
 
 /** How an operation does not work, and the reason in the log line. */
 const faults: Readonly<Record<string, readonly [fault: Fault, reason: string]>> = {
   fails: [error, "ECONNREFUSED"],
   hangs: [() => Effect.never, "no response in time"],
-  "hangs and cannot be interrupted": [() => Effect.uninterruptible(Effect.never), "no response in time"],
+  "hangs and cannot be interrupted": [
+    () => Effect.uninterruptible(Effect.never),
+    "no response in time"
+  ],
   "fails with a defect": [() => Effect.dieMessage("invented defect"), "a defect"],
   "interrupts itself": [() => Effect.interrupt, "an interruption"],
   "throws": [() => {
@@ -29,7 +39,10 @@ const failedReads = Metric.tagged(SharedTokenSource.storeFailures, "operation", 
 const operations = ["get", "put", "remove", "lease", "extend", "release"] as const
 
 /** A store in which some operations do not work, as long as `faultOf` returns a fault for them. */
-const broken = (store: TokenStore.Service, faultOf: (operation: Operation) => Fault | undefined) => {
+const broken = (
+  store: TokenStore.Service,
+  faultOf: (operation: Operation) => Fault | undefined
+) => {
   const at = <A>(operation: Operation, works: Effect.Effect<A, TokenStore.TokenStoreError>) =>
     faultOf(operation)?.(operation) ?? works
   return TokenStore.TokenStore.of({
@@ -52,29 +65,39 @@ const broken = (store: TokenStore.Service, faultOf: (operation: Operation) => Fa
 
 describe("SharedTokenSource, when the store does not work", () => {
   for (const [name, [fault, reason]] of Object.entries(faults)) {
-    test.each(operations)(`requests a token in bounded time when %s ${name}`, function*(operation) {
-      const { requests, start, store } = yield* fleet({ takes: 4000 })
-      const acquired: Array<AccessToken.AccessToken> = []
-      const first = yield* start()
-      yield* timed(Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token))))
-      const annotated: Array<unknown> = []
-      const logger = Logger.make(({ annotations }) => annotated.push(Object.fromEntries(annotations)))
-      const own = broken(store, (called) => called === operation ? fault : undefined)
-      const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
-      const [outcome, took] = yield* timed(get(acquired[0])).pipe(
-        Effect.provide(Logger.replace(Logger.defaultLogger, logger))
-      )
-      deepStrictEqual([outcome, yield* requests], ["token-2", 2])
-      assert.isAtMost(took, 4700)
-      deepStrictEqual(annotated, [{ operation, reason }], "one warning")
-    })
+    test.each(operations)(
+      `requests a token in bounded time when %s ${name}`,
+      function*(operation) {
+        const { requests, start, store } = yield* fleet({ takes: 4000 })
+        const acquired: Array<AccessToken.AccessToken> = []
+        const first = yield* start()
+        yield* timed(
+          Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token)))
+        )
+        const annotated: Array<unknown> = []
+        const logger = Logger.make(({ annotations }) =>
+          annotated.push(Object.fromEntries(annotations))
+        )
+        const own = broken(store, (called) => called === operation ? fault : undefined)
+        const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
+        const [outcome, took] = yield* timed(get(acquired[0])).pipe(
+          Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+        )
+        deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+        assert.isAtMost(took, 4700)
+        deepStrictEqual(annotated, [{ operation, reason }], "one warning")
+      }
+    )
   }
 
   /** The reasons in the warnings when `get` hangs in a store with this last failure. */
   const reasonsWith = (lastFailure: TokenStore.Service["lastFailure"]) =>
     Effect.gen(function*() {
       const { start, store } = yield* fleet()
-      const hanging = broken(store, (operation) => operation === "get" ? () => Effect.never : undefined)
+      const hanging = broken(
+        store,
+        (operation) => operation === "get" ? () => Effect.never : undefined
+      )
       const { get } = yield* start({ store: { ...hanging, lastFailure } })
       const reasons: Array<unknown> = []
       const logger = Logger.make(({ annotations }) => {
@@ -85,7 +108,9 @@ describe("SharedTokenSource, when the store does not work", () => {
     })
 
   test("warns with the last failure of a store that tries again until it is too late", function*() {
-    deepStrictEqual(yield* reasonsWith(Effect.succeedSome("CERT_HAS_EXPIRED")), ["CERT_HAS_EXPIRED"])
+    deepStrictEqual(yield* reasonsWith(Effect.succeedSome("CERT_HAS_EXPIRED")), [
+      "CERT_HAS_EXPIRED"
+    ])
   })
 
   test.each<[what: string, lastFailure: TokenStore.Service["lastFailure"]]>([
@@ -99,16 +124,29 @@ describe("SharedTokenSource, when the store does not work", () => {
     const { requests, start, store } = yield* fleet()
     yield* (yield* start()).get()
     // A store that is written in JavaScript.
-    const get = (key: string) => Effect.map(store.get(key), Option.map(({ entry }) => entry as never))
+    const get = (key: string) =>
+      Effect.map(store.get(key), Option.map(({ entry }) => entry as never))
     const { count } = yield* Metric.value(failedReads)
-    deepStrictEqual((yield* timed((yield* start({ store: { ...store, get } })).get()))[0], "token-2")
-    deepStrictEqual([yield* requests, (yield* Metric.value(failedReads)).count - count], [2, 1])
+    deepStrictEqual(
+      (yield* timed((yield* start({ store: { ...store, get } })).get()))[0],
+      "token-2"
+    )
+    deepStrictEqual([yield* requests, (yield* Metric.value(failedReads)).count - count], [
+      2,
+      1
+    ])
   })
 
   test("limits an infinite storeTimeout to 30 s", function*() {
     const { start, store } = yield* fleet()
-    const hanging = broken(store, (operation) => operation === "get" ? () => Effect.never : undefined)
-    deepStrictEqual(yield* timed((yield* start({ store: hanging, storeTimeout: Infinity })).get()), ["token-1", 30_000])
+    const hanging = broken(
+      store,
+      (operation) => operation === "get" ? () => Effect.never : undefined
+    )
+    deepStrictEqual(
+      yield* timed((yield* start({ store: hanging, storeTimeout: Infinity })).get()),
+      ["token-1", 30_000]
+    )
   })
 
   describe("after a token has arrived", () => {
@@ -116,7 +154,8 @@ describe("SharedTokenSource, when the store does not work", () => {
     const failures = Effect.map(
       Effect.forEach(
         operations,
-        (operation) => Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", operation))
+        (operation) =>
+          Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", operation))
       ),
       (all) => all.map(({ count }) => count)
     )
@@ -128,15 +167,26 @@ describe("SharedTokenSource, when the store does not work", () => {
         // So a release that begins after it ends when the caller waits no longer.
         const slow = {
           ...store,
-          put: (...entry: Parameters<typeof store.put>) => Effect.delay(store.put(...entry), 10)
+          put: (...entry: Parameters<typeof store.put>) =>
+            Effect.delay(store.put(...entry), 10)
         }
-        const own = broken(slow, (called) => hang.includes(called) ? () => Effect.never : undefined)
+        const own = broken(
+          slow,
+          (called) => hang.includes(called) ? () => Effect.never : undefined
+        )
         const lines: Array<unknown> = []
         const logger = Logger.make(({ annotations, message }) => {
           lines.push([String(message), Object.fromEntries(annotations)["operation"]])
         })
-        const { get } = yield* start({ store: own, storeTimeout: "700 millis", lease: "3 seconds" })
-        return { get: Effect.provide(get(), Logger.replace(Logger.defaultLogger, logger)), lines }
+        const { get } = yield* start({
+          store: own,
+          storeTimeout: "700 millis",
+          lease: "3 seconds"
+        })
+        return {
+          get: Effect.provide(get(), Logger.replace(Logger.defaultLogger, logger)),
+          lines
+        }
       })
 
     test.each<[takes: number, hang: ReadonlyArray<Operation>]>([
@@ -145,10 +195,13 @@ describe("SharedTokenSource, when the store does not work", () => {
       [0, ["put", "release"]],
       // Afterwards it has to ask whether it still has the lease.
       [5000, ["extend", "put", "release"]]
-    ])("its caller waits for one storeTimeout: after %s ms, in a store in which %s hang", function*([takes, hang]) {
-      const { get } = yield* hanging(takes, hang)
-      deepStrictEqual(yield* timed(get), ["token-1", takes + 700])
-    })
+    ])(
+      "its caller waits for one storeTimeout: after %s ms, in a store in which %s hang",
+      function*([takes, hang]) {
+        const { get } = yield* hanging(takes, hang)
+        deepStrictEqual(yield* timed(get), ["token-1", takes + 700])
+      }
+    )
 
     test("each operation that fails is counted, and the first one is logged", function*() {
       const { get, lines } = yield* hanging(0, ["put", "release"])
@@ -159,7 +212,10 @@ describe("SharedTokenSource, when the store does not work", () => {
         (yield* failures).map((count, index) => count - (before[index] ?? 0)),
         operations.map((operation) => operation === "put" || operation === "release" ? 1 : 0)
       )
-      deepStrictEqual(lines, [["The token store failed; tokens are acquired without it", "put"]])
+      deepStrictEqual(lines, [[
+        "The token store failed; tokens are acquired without it",
+        "put"
+      ]])
     })
 
     test("failures that no caller waits for belong to the outage", function*() {
@@ -168,7 +224,10 @@ describe("SharedTokenSource, when the store does not work", () => {
         yield* timed(get)
         yield* TestClock.adjust("2 hours")
       }
-      deepStrictEqual(lines, [["The token store failed; tokens are acquired without it", "release"]])
+      deepStrictEqual(lines, [[
+        "The token store failed; tokens are acquired without it",
+        "release"
+      ]])
     })
   })
 
@@ -181,7 +240,11 @@ describe("SharedTokenSource, when the store does not work", () => {
       Effect.gen(function*() {
         const lines: Array<string> = []
         const logger = Logger.make(({ annotations, logLevel, message }) => {
-          lines.push(`${logLevel.label} ${String(message)} ${JSON.stringify(Object.fromEntries(annotations))}`)
+          lines.push(
+            `${logLevel.label} ${String(message)} ${
+              JSON.stringify(Object.fromEntries(annotations))
+            }`
+          )
         })
         const { start, store } = yield* fleet()
         let now: ReadonlyArray<string> = []
@@ -241,28 +304,46 @@ describe("SharedTokenSource, when the credentials do not work", () => {
       ["never arrive and cannot be interrupted", Effect.uninterruptible(Effect.never), 10_000],
       ["are read by an effect that interrupts itself", Effect.interrupt, 0]
     ] as const
-  )("requests a token within 10 s, warns and does not share it, when they %s", function*([, credentials, wait]) {
-    const { puts, requests, start } = yield* fleet()
-    const lines: Array<unknown> = []
-    const [outcome, took] = yield* timed((yield* start({ credentials })).get()).pipe(
-      Effect.provide(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => lines.push(message))))
-    )
-    deepStrictEqual([outcome, took, yield* requests, yield* puts], ["token-1", wait, 1, []])
-    deepStrictEqual(
-      lines,
-      wait === 0 ? [] : [["The client credentials were not read in time; this access token is not shared"]]
-    )
-  })
+  )(
+    "requests a token within 10 s, warns and does not share it, when they %s",
+    function*([, credentials, wait]) {
+      const { puts, requests, start } = yield* fleet()
+      const lines: Array<unknown> = []
+      const [outcome, took] = yield* timed((yield* start({ credentials })).get()).pipe(
+        Effect.provide(Logger.replace(
+          Logger.defaultLogger,
+          Logger.make(({ message }) => lines.push(message))
+        ))
+      )
+      deepStrictEqual([outcome, took, yield* requests, yield* puts], ["token-1", wait, 1, []])
+      deepStrictEqual(
+        lines,
+        wait === 0
+          ? []
+          : [["The client credentials were not read in time; this access token is not shared"]]
+      )
+    }
+  )
 
   test("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
-    const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), { credentials: Effect.never })
-    const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { credentials: Effect.never })
+    const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), {
+      credentials: Effect.never
+    })
+    const { acquire } = yield* member(source, yield* TokenStore.makeMemory, {
+      credentials: Effect.never
+    })
     deepStrictEqual(yield* timed(acquire(TokenSource.missing)), ["Timeout", 40_000])
   })
 
   test("returns the error of the endpoint, not its own, when the credentials cannot be read", function*() {
     const { start } = yield* fleet({ answer: () => Effect.fail(outage) })
-    const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
-    deepStrictEqual(yield* Effect.flip((yield* start({ credentials: Effect.fail(unreadable) })).get()), outage)
+    const unreadable = new AccessTokenError.CredentialsError({
+      field: "clientSecret",
+      reason: "cannot be read"
+    })
+    deepStrictEqual(
+      yield* Effect.flip((yield* start({ credentials: Effect.fail(unreadable) })).get()),
+      outage
+    )
   })
 })

@@ -10,7 +10,10 @@ import { minute, valueOf } from "../support/scriptedSource.js"
 
 /** Two clocks that show the same time. Only the first belongs to the process that is frozen. */
 const makeClocks = () => {
-  const [own, others] = [VirtualClock.make(undefined, settled), VirtualClock.make(undefined, settled)]
+  const [own, others] = [
+    VirtualClock.make(undefined, settled),
+    VirtualClock.make(undefined, settled)
+  ]
   return {
     own,
     others,

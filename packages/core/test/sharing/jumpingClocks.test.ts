@@ -6,8 +6,12 @@ import { hour, minute } from "../support/scriptedSource.js"
 
 type Event = jumpingClocks.Event
 
-const runIn = (world: typeof jumpingClocks.memoryWorld) => (fleet: jumpingClocks.Fleet, events: ReadonlyArray<Event>) =>
-  Effect.runPromise(Effect.flatMap(world, (world) => jumpingClocks.run(world, fleet, events)))
+const runIn =
+  (world: typeof jumpingClocks.memoryWorld) =>
+  (fleet: jumpingClocks.Fleet, events: ReadonlyArray<Event>) =>
+    Effect.runPromise(
+      Effect.flatMap(world, (world) => jumpingClocks.run(world, fleet, events))
+    )
 
 const runInMemory = runIn(jumpingClocks.memoryWorld)
 const runWithServer = runIn(jumpingClocks.serverWorld)
@@ -40,7 +44,8 @@ describe(`random events (MODEL_SEED=${seed})`, () => {
       wrong: (_: unknown, report: jumpingClocks.Report) => jumpingClocks.expired(report)
     },
     {
-      title: "the server clock jumps: no token has expired that a process had before, and no call fails",
+      title:
+        "the server clock jumps: no token has expired that a process had before, and no call fails",
       jump: "StoreJump",
       numRuns: numRuns / 4,
       runIn: runWithServer,
@@ -49,7 +54,10 @@ describe(`random events (MODEL_SEED=${seed})`, () => {
   ] as const
   for (const { jump, numRuns, runIn, title, wrong } of searches) {
     it(`${title}; each jump costs at most one token request`, async () => {
-      const arbitraries = [jumpingClocks.fleets(hour), jumpingClocks.events(hour, { maxLength: 15, jump })] as const
+      const arbitraries = [
+        jumpingClocks.fleets(hour),
+        jumpingClocks.events(hour, { maxLength: 15, jump })
+      ] as const
       let requests = 0
       await fc.assert(
         fc.asyncProperty(...arbitraries, async (fleet, events) => {
@@ -74,7 +82,10 @@ describe("a wall clock that is wrong from the start", () => {
     for (const process of [0, 1]) {
       for (const hours of [-2, 2]) {
         it(`changes no answer of any process: that of process ${process}, by ${hours} h; the endpoint ${endpoint}`, async () => {
-          const calls = Array.from({ length: 130 }, (_, index) => [get(index % 3), wait(minute)]).flat()
+          const calls = Array.from(
+            { length: 130 },
+            (_, index) => [get(index % 3), wait(minute)]
+          ).flat()
           const fleet = { ...threeProcesses, endpoint }
           const right = await runInMemory(fleet, calls)
           assert.isAbove(right.requests, 2, "control")
@@ -94,13 +105,20 @@ describe("a wall clock that is wrong from the start", () => {
 })
 
 describe("a jump during an acquisition costs no failure and no expired token", () => {
-  const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToEndpoint: 1000, wayToStore: 400 }
+  const fleet: jumpingClocks.Fleet = {
+    ...threeProcesses,
+    endpoint: "repeats",
+    wayToEndpoint: 1000,
+    wayToStore: 400
+  }
 
   /** In the middle of each step: three before the request, the request itself, and three after it. */
   const moments = [400, 1200, 2000, 2900, 3900, 4800, 5600, 6400]
   const jumps = [-2 * hour, -1500, 1500, hour - 3000]
 
-  const acquisitions: Readonly<Record<string, readonly [before: ReadonlyArray<Event>, call: Event]>> = {
+  const acquisitions: Readonly<
+    Record<string, readonly [before: ReadonlyArray<Event>, call: Event]>
+  > = {
     "of a process that starts": [[], get(0)],
     "of a process that starts while another one has a token": [[get(1), wait(minute)], get(0)],
     "that renews a token": [[get(0), waitUntil(3 * minute)], get(0)],
@@ -112,10 +130,30 @@ describe("a jump during an acquisition costs no failure and no expired token", (
     it(title, async () => {
       for (const moment of moments) {
         for (const millis of jumps) {
-          const after = [wait(minute), get(0), get(1), waitUntil(1), get(0), get(1), waitUntil(-1), get(0), get(1)]
-          const report = await runInMemory(fleet, [...before, call, wait(moment), jump(0, millis), ...after])
+          const after = [
+            wait(minute),
+            get(0),
+            get(1),
+            waitUntil(1),
+            get(0),
+            get(1),
+            waitUntil(-1),
+            get(0),
+            get(1)
+          ]
+          const report = await runInMemory(fleet, [
+            ...before,
+            call,
+            wait(moment),
+            jump(0, millis),
+            ...after
+          ])
           const wrong = [jumpingClocks.expired(report), jumpingClocks.failed(report)]
-          deepStrictEqual(wrong, [[], []], `a jump by ${millis} ms, ${moment} ms after the call`)
+          deepStrictEqual(
+            wrong,
+            [[], []],
+            `a jump by ${millis} ms, ${moment} ms after the call`
+          )
         }
       }
     })
@@ -123,7 +161,11 @@ describe("a jump during an acquisition costs no failure and no expired token", (
 })
 
 it("a token that seems to have expired while it is stored costs one more token request in the whole fleet", async () => {
-  const fleet: jumpingClocks.Fleet = { ...threeProcesses, wayToEndpoint: 1000, wayToStore: 400 }
+  const fleet: jumpingClocks.Fleet = {
+    ...threeProcesses,
+    wayToEndpoint: 1000,
+    wayToStore: 400
+  }
   for (let moment = 4400; moment < 8000; moment += 200) {
     const events = [get(0), get(1), wait(moment), jump(0, hour - 5000), waitUntil(0)]
     const report = await runInMemory(fleet, events)
@@ -134,25 +176,49 @@ it("a token that seems to have expired while it is stored costs one more token r
 
 describe("a process whose wall clock is set back", () => {
   it("replaces a token that has expired", async () => {
-    const events = [get(0), wait(30 * minute), get(0), jump(0, -10 * minute), wait(31 * minute), get(0)]
+    const events = [
+      get(0),
+      wait(30 * minute),
+      get(0),
+      jump(0, -10 * minute),
+      wait(31 * minute),
+      get(0)
+    ]
     const { answers } = await runInMemory(threeProcesses, events)
     deepStrictEqual(answers.map(({ value }) => value), ["token-1", "token-1", "token-2"])
   })
 
   it("uses a token that the endpoint repeats no longer than before", async () => {
     // A slow store, so that no caller near the end of the token gets another one in time.
-    const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToStore: 400 }
+    const fleet: jumpingClocks.Fleet = {
+      ...threeProcesses,
+      endpoint: "repeats",
+      wayToStore: 400
+    }
     // The endpoint rounds down to whole seconds.
     for (let part = 0; part < 1000; part += 100) {
-      const setBack: ReadonlyArray<Event> = [wait(minute + part), jump(0, -1900), { _tag: "Reject", process: 0 }]
+      const setBack: ReadonlyArray<Event> = [wait(minute + part), jump(0, -1900), {
+        _tag: "Reject",
+        process: 0
+      }]
       const report = await runInMemory(fleet, [get(0), ...setBack, waitUntil(-200), get(0)])
       deepStrictEqual(jumpingClocks.expired(report), [], `${part} ms after a whole second`)
     }
   })
 
   it("accepts a repeated token that seemed to be older, because the wall clock was set forward", async () => {
-    const fleet: jumpingClocks.Fleet = { ...threeProcesses, endpoint: "repeats", wayToEndpoint: 1000 }
-    const setForward = [get(0), wait(500), jump(0, 10 * minute), wait(minute), waitUntil(5 * minute)]
+    const fleet: jumpingClocks.Fleet = {
+      ...threeProcesses,
+      endpoint: "repeats",
+      wayToEndpoint: 1000
+    }
+    const setForward = [
+      get(0),
+      wait(500),
+      jump(0, 10 * minute),
+      wait(minute),
+      waitUntil(5 * minute)
+    ]
     for (const during of [0, -100]) {
       const setBack = [jump(0, -50 * minute), get(0), wait(500), jump(0, during)]
       const { answers } = await runInMemory(fleet, [...setForward, ...setBack])

@@ -15,7 +15,9 @@ const firstFails = (takes: number) => (number: number) =>
 const shortestWaits = Effect.withRandom(Random.fixed([0]))
 
 /** A store that calls `extend` to extend a lease; `number` counts the calls from 1. */
-const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]) =>
+const extending = (
+  extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]
+) =>
   Effect.map(Effect.all([TokenStore.makeMemory, Ref.make(0)]), ([memory, extended]) => ({
     extensions: Ref.get(extended),
     store: TokenStore.TokenStore.of({
@@ -25,7 +27,10 @@ const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenSto
           memory.lease(key, duration),
           Option.map((lease) => ({
             ...lease,
-            extend: Effect.flatMap(Ref.updateAndGet(extended, (n) => n + 1), (number) => extend(lease, number))
+            extend: Effect.flatMap(
+              Ref.updateAndGet(extended, (n) => n + 1),
+              (number) => extend(lease, number)
+            )
           }))
         )
     })
@@ -70,10 +75,14 @@ describe("SharedTokenSource, an acquisition", () => {
 
   test("that takes longer than its lease keeps the lease, even if one extension fails, and other members keep waiting", function*() {
     const { extensions, store } = yield* extending((lease, number) =>
-      number === 2 ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" }) : lease.extend
+      number === 2
+        ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" })
+        : lease.extend
     )
     const { requests, start } = yield* fleet({ takes: 12_000 })
-    const members = yield* Effect.all(Effect.replicate(start({ lease: "3 seconds", store }), 3))
+    const members = yield* Effect.all(
+      Effect.replicate(start({ lease: "3 seconds", store }), 3)
+    )
     const [outcome] = yield* timed(...members.map(({ get }) => get()))
     deepStrictEqual([outcome, yield* requests], ["token-1", 1])
     assert.isAtLeast(yield* extensions, 10)
@@ -84,7 +93,9 @@ describe("SharedTokenSource, an acquisition", () => {
       answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
     })
     const stuck = yield* Effect.fork((yield* start()).get())
-    yield* Effect.repeat(Effect.yieldNow(), { until: () => Effect.map(requests, (count) => count === 1) })
+    yield* Effect.repeat(Effect.yieldNow(), {
+      until: () => Effect.map(requests, (count) => count === 1)
+    })
     const [outcome, took] = yield* timed((yield* start({ maxWait: "7 seconds" })).get())
     assert.strictEqual(outcome, "token-2")
     assert.isAtLeast(took, 5250)
@@ -121,7 +132,10 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
       lease: (...options) =>
         Effect.map(
           Effect.delay(lease(...options), pause),
-          Option.map(({ release, ...lease }) => ({ ...lease, release: Effect.delay(release, pause) }))
+          Option.map(({ release, ...lease }) => ({
+            ...lease,
+            release: Effect.delay(release, pause)
+          }))
         )
     })
 
@@ -132,7 +146,10 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
       const { start, ...shared } = yield* fleet({ takes: 10 })
       const [store, done] = [slow(shared.store), yield* Ref.make("")]
       const other = yield* start({ store })
-      const { get } = yield* start({ store, credentials: Effect.delay(Effect.succeed(credentials), pause) })
+      const { get } = yield* start({
+        store,
+        credentials: Effect.delay(Effect.succeed(credentials), pause)
+      })
       const first = yield* Effect.fork(other.get())
       // The other process has a token after 100 ms, and the lease before.
       yield* virtual.advance(isRejected ? 100 : 30)
@@ -151,12 +168,19 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
   }
 
   test.live.each(
-    [["while another process has the lease", false, "token-1"], ["after a rejection", true, "token-2"]] as const
-  )("is completed, at whatever moment it is interrupted, %s", function*([, isRejected, token]) {
-    for (let after = 0; after < 120; after += 5) {
-      assert.strictEqual(yield* interrupted(after, isRejected), token, `after ${after} ms`)
+    [["while another process has the lease", false, "token-1"], [
+      "after a rejection",
+      true,
+      "token-2"
+    ]] as const
+  )(
+    "is completed, at whatever moment it is interrupted, %s",
+    function*([, isRejected, token]) {
+      for (let after = 0; after < 120; after += 5) {
+        assert.strictEqual(yield* interrupted(after, isRejected), token, `after ${after} ms`)
+      }
     }
-  })
+  )
 })
 
 describe("SharedTokenSource, a lease", () => {
@@ -172,7 +196,8 @@ describe("SharedTokenSource, a lease", () => {
     const { requests, start, store } = yield* fleet({ answer: firstFails(0) })
     const late = TokenStore.TokenStore.of({
       ...store,
-      lease: (key, duration) => Effect.zipLeft(store.lease(key, duration), Effect.sleep("1200 millis"))
+      lease: (key, duration) =>
+        Effect.zipLeft(store.lease(key, duration), Effect.sleep("1200 millis"))
     })
     deepStrictEqual(yield* timed((yield* start({ store: late })).get()), ["Transport", 1000])
     const [outcome, took] = yield* timed((yield* start({ maxWait: "1 hour" })).get())
@@ -185,34 +210,48 @@ describe("SharedTokenSource, a lease", () => {
     const [taken, reads] = yield* Effect.all([Ref.make(""), Ref.make(0)])
     const failing = TokenStore.TokenStore.of({
       ...store,
-      lease: (key, duration) => Effect.zipRight(Ref.set(taken, key), store.lease(key, duration)),
+      lease: (key, duration) =>
+        Effect.zipRight(Ref.set(taken, key), store.lease(key, duration)),
       get: (key) =>
         Effect.flatMap(
           Ref.updateAndGet(reads, (n) => n + 1),
           (number) =>
-            number === 1 ? store.get(key) : new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNRESET" })
+            number === 1
+              ? store.get(key)
+              : new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNRESET" })
         )
     })
-    assert.strictEqual(valueOf(yield* (yield* start({ store: failing, lease: "1 hour" })).get()), "token-1")
+    assert.strictEqual(
+      valueOf(yield* (yield* start({ store: failing, lease: "1 hour" })).get()),
+      "token-1"
+    )
     deepStrictEqual([yield* Ref.get(reads), yield* requests], [2, 1])
     assert.isTrue(Option.isSome(yield* store.lease(yield* Ref.get(taken), "1 minute")))
   })
 })
 
 describe("SharedTokenSource, while another process holds the lease", () => {
-  test.each([{ outcome: "returns a published token", publishes: true, token: "token-1", requests: 1 }, {
+  test.each([{
+    outcome: "returns a published token",
+    publishes: true,
+    token: "token-1",
+    requests: 1
+  }, {
     outcome: "sends a request when there is none",
     publishes: false,
     token: "token-2",
     requests: 2
-  }])("reads the store once more after maxWait, and $outcome", function*({ publishes, token, ...expected }) {
-    const { publish, requests, start } = yield* leased(24 * hour)
-    const { get } = yield* start({ maxWait: "1 second" })
-    if (publishes) yield* Effect.fork(Effect.delay(publish, 900))
-    // maxWait is drawn as 750 ms. The last two reads are at 748 ms and at 972 ms.
-    deepStrictEqual(yield* shortestWaits(timed(get())), [token, 972])
-    assert.strictEqual(yield* requests, expected.requests)
-  })
+  }])(
+    "reads the store once more after maxWait, and $outcome",
+    function*({ publishes, token, ...expected }) {
+      const { publish, requests, start } = yield* leased(24 * hour)
+      const { get } = yield* start({ maxWait: "1 second" })
+      if (publishes) yield* Effect.fork(Effect.delay(publish, 900))
+      // maxWait is drawn as 750 ms. The last two reads are at 748 ms and at 972 ms.
+      deepStrictEqual(yield* shortestWaits(timed(get())), [token, 972])
+      assert.strictEqual(yield* requests, expected.requests)
+    }
+  )
 
   test("waits a quarter longer after each read, up to 500 ms, with a jitter of 75 to 100 percent", function*() {
     const { start, store } = yield* leased(24 * hour)
@@ -221,13 +260,17 @@ describe("SharedTokenSource, while another process holds the lease", () => {
       ...store,
       get: (key) =>
         Effect.zipRight(
-          Effect.flatMap(TestClock.currentTimeMillis, (now) => Ref.update(reads, (all) => [...all, now])),
+          Effect.flatMap(TestClock.currentTimeMillis, (now) =>
+            Ref.update(reads, (all) => [...all, now])),
           store.get(key)
         )
     })
     const { get } = yield* start({ store: counting, maxWait: "3 seconds" })
     // The first number is drawn for maxWait, the others for the pauses.
-    yield* Effect.withRandom(timed(get()), Random.fixed([1, 0, 0.5, 1, 0.25, 0.75, 0, 1, 0.5, 1, 0.25, 0.75, 0, 1]))
+    yield* Effect.withRandom(
+      timed(get()),
+      Random.fixed([1, 0, 0.5, 1, 0.25, 0.75, 0, 1, 0.5, 1, 0.25, 0.75, 0, 1])
+    )
     const times = yield* Ref.get(reads)
     deepStrictEqual(
       times.slice(1).map((time, index) => time - (times[index] ?? 0)),
@@ -240,10 +283,18 @@ describe("SharedTokenSource, while another process holds the lease", () => {
     return Effect.gen(function*() {
       const { requests, start } = yield* leased(24 * hour)
       const { get } = yield* start()
-      const acquiring = yield* Effect.fork(Effect.withRandom(outcomeOf(get()), Random.fixed([1])))
+      const acquiring = yield* Effect.fork(
+        Effect.withRandom(outcomeOf(get()), Random.fixed([1]))
+      )
       yield* settled
       assert.strictEqual(virtual.sleepers(), 1)
-      for (const [jump, wait, sent] of [[hour, 30_000, 1], [-2 * hour, 14_900, 1], [0, 600, 2]] as const) {
+      for (
+        const [jump, wait, sent] of [[hour, 30_000, 1], [-2 * hour, 14_900, 1], [
+          0,
+          600,
+          2
+        ]] as const
+      ) {
         virtual.jump(jump)
         yield* virtual.advance(wait)
         assert.strictEqual(yield* requests, sent)

@@ -62,7 +62,11 @@ const outcomeOf = ({ processes, repeats }: Setup) =>
           const wrapped = TokenSource.make((replacing) =>
             shared.acquire(replacing)
           )
-          return Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, wrapped)
+          return Effect.provideService(
+            AccessTokenProvider.make(),
+            TokenSource.TokenSource,
+            wrapped
+          )
         }))
       const call = (provider: AccessTokenProvider.Service) =>
         Effect.gen(function*() {
@@ -87,8 +91,14 @@ const outcomeOf = ({ processes, repeats }: Setup) =>
 describe("an endpoint that repeats its token", () => {
   it.live.each([
     { endpoint: "repeats it until it expires", repeats: () => true },
-    { endpoint: "repeats it only in its last minutes", repeats: (left: number) => left < 0.22 * life },
-    { endpoint: "returns a new one when little is left", repeats: (left: number) => left > 0.1 * life },
+    {
+      endpoint: "repeats it only in its last minutes",
+      repeats: (left: number) => left < 0.22 * life
+    },
+    {
+      endpoint: "returns a new one when little is left",
+      repeats: (left: number) => left > 0.1 * life
+    },
     { endpoint: "starts to repeat it", repeats: (_: number, number: number) => number >= 2 }
   ])(
     "gets at most 3 more requests from six processes than from one, and 6 more from fifty, and no call waits early or fails: it $endpoint",
@@ -122,7 +132,8 @@ describe("an endpoint that repeats its token", () => {
     const virtual = VirtualClock.make(undefined, settled)
     return Effect.gen(function*() {
       const { requests, start } = yield* fleet({ answer })
-      const sent = (count: number) => Effect.map(requests, (requests) => assert.strictEqual(requests, count))
+      const sent = (count: number) =>
+        Effect.map(requests, (requests) => assert.strictEqual(requests, count))
       const [first, second] = [yield* start(), yield* start()]
       yield* Effect.gen(() => steps({ virtual, sent, first, second }))
     }).pipe(Effect.scoped, Effect.withClock(virtual.clock))
@@ -172,7 +183,8 @@ describe("an endpoint that repeats its token", () => {
     function*({ first, second, sent, virtual }) {
       const providers = yield* Effect.forEach(
         [first, second],
-        ({ shared }) => Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, shared)
+        ({ shared }) =>
+          Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, shared)
       )
       const getAll = Effect.forEach(providers, ({ get }) => get)
       yield* getAll
@@ -180,7 +192,10 @@ describe("an endpoint that repeats its token", () => {
       yield* getAll
       yield* virtual.advance("1 second")
       yield* sent(2)
-      yield* Effect.forEach(providers, ({ get, invalidate }) => Effect.flatMap(get, invalidate))
+      yield* Effect.forEach(
+        providers,
+        ({ get, invalidate }) => Effect.flatMap(get, invalidate)
+      )
       deepStrictEqual((yield* getAll).map(valueOf), ["another", "another"])
       yield* sent(3)
     }
@@ -189,12 +204,15 @@ describe("an endpoint that repeats its token", () => {
   it.live.each([[4000, 3500], [hour, 56 * minute]] as const)(
     "is asked by a renewal although the store still has that token, with a lifetime of %i ms",
     ([life, age]) =>
-      twoMembers((n) => fullToken(`token-${n}`, life / minute), function*({ first, sent, virtual }) {
-        const cached = yield* first.get()
-        yield* virtual.advance(age)
-        assert.strictEqual(valueOf(yield* first.renew(cached)), "token-2")
-        yield* sent(2)
-      })
+      twoMembers(
+        (n) => fullToken(`token-${n}`, life / minute),
+        function*({ first, sent, virtual }) {
+          const cached = yield* first.get()
+          yield* virtual.advance(age)
+          assert.strictEqual(valueOf(yield* first.renew(cached)), "token-2")
+          yield* sent(2)
+        }
+      )
   )
 
   twoMembersTest(
@@ -209,16 +227,24 @@ describe("an endpoint that repeats its token", () => {
   )
 
   test("a rejected token is removed from the store, and another one that expires sooner is not", function*() {
-    const { start, store } = yield* fleet({ answer: (n) => fullToken(`token-${n}`, n === 1 ? 30 : 60) })
+    const { start, store } = yield* fleet({
+      answer: (n) => fullToken(`token-${n}`, n === 1 ? 30 : 60)
+    })
     let removed = 0
     const counting = TokenStore.TokenStore.of({
       ...store,
-      remove: (key, entry) => Effect.tap(store.remove(key, entry), () => Effect.sync(() => removed++))
+      remove: (key, entry) =>
+        Effect.tap(store.remove(key, entry), () => Effect.sync(() => removed++))
     })
     const { get } = yield* start({ store: counting })
     yield* get()
     const second = yield* get(yield* fullToken("another"))
-    deepStrictEqual([valueOf(second), removed, valueOf(yield* get(second)), removed], ["token-2", 0, "token-3", 1])
+    deepStrictEqual([valueOf(second), removed, valueOf(yield* get(second)), removed], [
+      "token-2",
+      0,
+      "token-3",
+      1
+    ])
   })
 })
 
@@ -251,7 +277,10 @@ test("a recorded entry is read, and renewed with the same fields, of which only 
       Effect.map(
         fullToken("recorded", 4),
         (token) =>
-          new AccessToken.AccessToken({ ...token, expiresAt: DateTime.subtract(token.expiresAt, { seconds: 1 }) })
+          new AccessToken.AccessToken({
+            ...token,
+            expiresAt: DateTime.subtract(token.expiresAt, { seconds: 1 })
+          })
       )
   })
   yield* store.put(recorded.key, recorded.entry, "60 minutes")

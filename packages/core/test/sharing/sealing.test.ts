@@ -7,16 +7,31 @@ import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Cause, Effect, Logger, LogLevel, Option, Redacted } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
-import { credentialsOf, fleet, fullToken, type MemberOptions, purpose, timed } from "../support/fleet.js"
+import {
+  credentialsOf,
+  fleet,
+  fullToken,
+  type MemberOptions,
+  purpose,
+  timed
+} from "../support/fleet.js"
 import { hour, minute, valueOf } from "../support/scriptedSource.js"
 
 /** A fleet whose store contains a token, and what it contains. `overwrite` replaces that, as an attacker could. */
 const stored = (options: MemberOptions = {}) =>
   Effect.gen(function*() {
-    const { puts, requests, start, store } = yield* fleet({ answer: (n) => fullToken(`invented-token-${n}`) })
+    const { puts, requests, start, store } = yield* fleet({
+      answer: (n) => fullToken(`invented-token-${n}`)
+    })
     yield* (yield* start(options)).get()
     const [[key, entry] = ["", ""]] = yield* puts
-    return { entry, key, requests, start, overwrite: (entry: string) => store.put(key, entry, "1 hour") }
+    return {
+      entry,
+      key,
+      requests,
+      start,
+      overwrite: (entry: string) => store.put(key, entry, "1 hour")
+    }
   })
 
 describe("an entry that SharedTokenSource stores", () => {
@@ -25,11 +40,21 @@ describe("an entry that SharedTokenSource stores", () => {
     const sensitive = [...contained, "invented-client-secret-0123456789", "shop.example"]
     const { entry, key } = yield* stored()
     assert.isAbove(entry.length, 100)
-    deepStrictEqual(leaksIn([key, entry, Buffer.from(entry, "base64url").toString("latin1")].join("\n"), sensitive), [])
+    deepStrictEqual(
+      leaksIn(
+        [key, entry, Buffer.from(entry, "base64url").toString("latin1")].join("\n"),
+        sensitive
+      ),
+      []
+    )
     const { open } = yield* seal.make(purpose)
     const clear = (yield* open(entry)) ?? ""
     for (const text of [clear, Buffer.from(clear).toString("base64url")]) {
-      assert.includeMembers([...leaksIn(text, sensitive)], contained, "control: they are found in an unsealed entry")
+      assert.includeMembers(
+        [...leaksIn(text, sensitive)],
+        contained,
+        "control: they are found in an unsealed entry"
+      )
     }
   })
 
@@ -37,7 +62,11 @@ describe("an entry that SharedTokenSource stores", () => {
     const { open, seal: close } = yield* seal.make(purpose)
     const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
     assert.strictEqual(new Set(entries).size, 100)
-    assert.strictEqual(new Set(entries.map((entry) => entry.slice(0, 16))).size, 100, "each has its own nonce")
+    assert.strictEqual(
+      new Set(entries.map((entry) => entry.slice(0, 16))).size,
+      100,
+      "each has its own nonce"
+    )
     deepStrictEqual(yield* Effect.forEach(entries, open), entries.map(() => "the same"))
   })
 
@@ -52,16 +81,34 @@ describe("an entry that SharedTokenSource stores", () => {
       assert.isUndefined(yield* open(tampered.toString("base64url")), `bit ${bit}`)
     }
     for (let length = 0; length < bytes.length; length++) {
-      assert.isUndefined(yield* open(bytes.subarray(0, length).toString("base64url")), `${length} bytes`)
+      assert.isUndefined(
+        yield* open(bytes.subarray(0, length).toString("base64url")),
+        `${length} bytes`
+      )
     }
   })
 
   test("is a miss and is overwritten when it was not sealed, or holds no token", function*() {
     const { overwrite, requests, start } = yield* stored()
     const { seal: close } = yield* seal.make(purpose)
-    const forged = JSON.stringify({ value: "forged", scope: "", acquiredAt: 0, expiresAt: 8640000000000000 })
+    const forged = JSON.stringify({
+      value: "forged",
+      scope: "",
+      acquiredAt: 0,
+      expiresAt: 8640000000000000
+    })
     let sent = 1
-    for (const entry of ["", " ", "null", "not base64!", "A".repeat(1000), forged, yield* close("{\"value\":1}")]) {
+    for (
+      const entry of [
+        "",
+        " ",
+        "null",
+        "not base64!",
+        "A".repeat(1000),
+        forged,
+        yield* close("{\"value\":1}")
+      ]
+    ) {
       yield* overwrite(entry)
       sent++
       for (const { get } of [yield* start(), yield* start()]) {
@@ -72,27 +119,39 @@ describe("an entry that SharedTokenSource stores", () => {
   })
 
   const others: Readonly<Record<string, MemberOptions>> = {
-    "client": { credentials: credentialsOf("another-client-id", "invented-client-secret-0123456789") },
+    "client": {
+      credentials: credentialsOf("another-client-id", "invented-client-secret-0123456789")
+    },
     "secret": { credentials: credentialsOf("invented-client-id", "another-invented-secret") },
     "endpoint": { authUrl: "https://auth.other.example/base" },
     "base path": { authUrl: "https://auth.shop.example/other" },
     "path": { path: "/oauth/token" },
     "scope": { request: TokenRequest.clientSecretPost({ scope: "orders" }) },
-    "identity": { request: TokenRequest.make({ ...TokenRequest.specification, identity: "orders" }) }
+    "identity": {
+      request: TokenRequest.make({ ...TokenRequest.specification, identity: "orders" })
+    }
   }
 
   test("has the same key for the same parameters, sent by another method and in another order", function*() {
     const parameters = { scope: "orders", audience: "shop" }
     const mine = yield* stored({ request: TokenRequest.clientSecretPost(parameters) })
     const { scope, ...others } = parameters
-    const other = yield* stored({ request: TokenRequest.clientSecretBasic({ ...others, scope }) })
+    const other = yield* stored({
+      request: TokenRequest.clientSecretBasic({ ...others, scope })
+    })
     assert.strictEqual(mine.key, other.key)
-    assert.strictEqual((yield* stored({ request: TokenRequest.specification })).key, (yield* stored()).key)
+    assert.strictEqual(
+      (yield* stored({ request: TokenRequest.specification })).key,
+      (yield* stored()).key
+    )
   })
 
   test("is shared for parameters of any length, and a secret one as if it were none", function*() {
     const keyOf = (token: string | Redacted.Redacted) =>
-      Effect.map(stored({ request: TokenRequest.clientSecretPost({ token }) }), ({ key }) => key)
+      Effect.map(
+        stored({ request: TokenRequest.clientSecretPost({ token }) }),
+        ({ key }) => key
+      )
     const long = "x".repeat(10_000)
     assert.match(yield* keyOf(long), /^store-api-token-v1:/)
     assert.strictEqual(yield* keyOf(Redacted.make(long)), yield* keyOf(long))
@@ -105,7 +164,11 @@ describe("an entry that SharedTokenSource stores", () => {
       const other = yield* stored(options)
       assert.notStrictEqual(mine.key, other.key)
       yield* mine.overwrite(other.entry)
-      assert.strictEqual(valueOf(yield* (yield* mine.start()).get()), "invented-token-2", "a miss")
+      assert.strictEqual(
+        valueOf(yield* (yield* mine.start()).get()),
+        "invented-token-2",
+        "a miss"
+      )
     })
   }
 
@@ -115,10 +178,16 @@ describe("an entry that SharedTokenSource stores", () => {
     const bytes = new Uint8Array(Buffer.from(entry, "base64url"))
     const utf8 = (text: string) => new TextEncoder().encode(text)
     const secret = yield* Effect.promise(() =>
-      crypto.subtle.importKey("raw", utf8("invented-client-secret-0123456789"), "HKDF", false, [
-        "deriveBits",
-        "deriveKey"
-      ])
+      crypto.subtle.importKey(
+        "raw",
+        utf8("invented-client-secret-0123456789"),
+        "HKDF",
+        false,
+        [
+          "deriveBits",
+          "deriveKey"
+        ]
+      )
     )
     const derivation = (use: string) => ({
       name: "HKDF",
@@ -126,7 +195,9 @@ describe("an entry that SharedTokenSource stores", () => {
       salt: utf8(JSON.stringify(["store-api-token-v1", ...purpose.name])),
       info: utf8(use)
     })
-    const name = yield* Effect.promise(() => crypto.subtle.deriveBits(derivation("name"), secret, 128))
+    const name = yield* Effect.promise(() =>
+      crypto.subtle.deriveBits(derivation("name"), secret, 128)
+    )
     assert.strictEqual(key, `store-api-token-v1:${Buffer.from(name).toString("hex")}`)
     const cipher = { name: "AES-GCM", length: 256 }
     const aes = yield* Effect.promise(() =>
@@ -134,10 +205,18 @@ describe("an entry that SharedTokenSource stores", () => {
     )
     const decrypt = (additionalData: string) =>
       Effect.promise(() => {
-        const parameters = { name: "AES-GCM", iv: bytes.slice(0, 12), additionalData: utf8(additionalData) }
-        return crypto.subtle.decrypt(parameters, aes, bytes.slice(12)).then(() => true, () => false)
+        const parameters = {
+          name: "AES-GCM",
+          iv: bytes.slice(0, 12),
+          additionalData: utf8(additionalData)
+        }
+        return crypto.subtle.decrypt(parameters, aes, bytes.slice(12)).then(() => true, () =>
+          false)
       })
-    assert.isTrue(yield* decrypt(key), "the documented format can be decrypted without the library")
+    assert.isTrue(
+      yield* decrypt(key),
+      "the documented format can be decrypted without the library"
+    )
     assert.isFalse(yield* decrypt(`${key}0`))
   })
 })
@@ -162,9 +241,15 @@ const replaceCrypto = (broken: Partial<Record<"getRandomValues" | "subtle", unkn
 const functions = ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const
 
 /** The functions that the library uses, one of them replaced. */
-const subtleWith = (name: (typeof functions)[number], broken: (...args: Array<never>) => unknown) => {
+const subtleWith = (
+  name: (typeof functions)[number],
+  broken: (...args: Array<never>) => unknown
+) => {
   const { subtle } = globalThis.crypto
-  return { ...Object.fromEntries(functions.map((each) => [each, subtle[each].bind(subtle)])), [name]: broken }
+  return {
+    ...Object.fromEntries(functions.map((each) => [each, subtle[each].bind(subtle)])),
+    [name]: broken
+  }
 }
 
 describe("SharedTokenSource, when Web Crypto is slow", () => {
@@ -172,7 +257,9 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
 
   /** Encrypts or decrypts for 10 seconds. */
   const slow = (name: "encrypt" | "decrypt") => {
-    const real: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(crypto.subtle)
+    const real: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(
+      crypto.subtle
+    )
     return replaceCrypto({
       subtle: subtleWith(name, (...args: Array<never>) => {
         virtual.freeze(10_000)
@@ -207,7 +294,9 @@ describe("SharedTokenSource, frozen while Web Crypto encrypts its token", () => 
     Effect.gen(function*() {
       const { requests, start } = yield* fleet()
       const [frozen, other] = [yield* start(), yield* start()]
-      const real: (...args: Array<never>) => Promise<unknown> = crypto.subtle.encrypt.bind(crypto.subtle)
+      const real: (...args: Array<never>) => Promise<unknown> = crypto.subtle.encrypt.bind(
+        crypto.subtle
+      )
       let isFirst = true
       yield* replaceCrypto({
         subtle: subtleWith("encrypt", async (...args: Array<never>) => {
@@ -228,7 +317,9 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
   const throws = () => {
     throw fault()
   }
-  const faults: ReadonlyArray<readonly [what: string, broken: () => Parameters<typeof replaceCrypto>[0]]> = [
+  const faults: ReadonlyArray<
+    readonly [what: string, broken: () => Parameters<typeof replaceCrypto>[0]]
+  > = [
     ["crypto.subtle is missing", () => ({ subtle: undefined })],
     ["getRandomValues throws", () => ({ getRandomValues: throws })],
     ...functions.flatMap((name) =>
@@ -239,26 +330,37 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
     )
   ]
 
-  test.each(faults)("returns a token after one request and logs nothing sensitive when %s", function*([what, broken]) {
-    const { requests, start } = yield* fleet()
-    // A stored token, which must be opened and replaced.
-    const cached = yield* (yield* start()).get()
-    const lines: Array<string> = []
-    const logger = Logger.make(({ annotations, cause, message, spans }) => {
-      lines.push(renderings([message, cause, Cause.pretty(cause), [...annotations], [...spans]]))
-    })
-    const [outcome] = yield* replaceCrypto(broken()).pipe(
-      Effect.zipRight(Effect.flatMap(start(), ({ get }) => timed(get(cached)))),
-      Effect.zipLeft(Effect.logTrace("control", Cause.die(new Error("a logged cause")))),
-      Effect.scoped,
-      Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
-      Logger.withMinimumLogLevel(LogLevel.All),
-      Effect.withUnhandledErrorLogLevel(Option.some(LogLevel.Debug))
-    )
-    deepStrictEqual([outcome, yield* requests], ["token-2", 2])
-    assert.include(lines.join(), "a logged cause")
-    assert.notInclude(lines.join(), "invented")
-    const warns = lines.join().includes("Web Crypto could not derive a key; this access token is not shared")
-    assert.strictEqual(warns, /subtle|importKey|derive/.test(what), "says why it is not shared")
-  })
+  test.each(faults)(
+    "returns a token after one request and logs nothing sensitive when %s",
+    function*([what, broken]) {
+      const { requests, start } = yield* fleet()
+      // A stored token, which must be opened and replaced.
+      const cached = yield* (yield* start()).get()
+      const lines: Array<string> = []
+      const logger = Logger.make(({ annotations, cause, message, spans }) => {
+        lines.push(
+          renderings([message, cause, Cause.pretty(cause), [...annotations], [...spans]])
+        )
+      })
+      const [outcome] = yield* replaceCrypto(broken()).pipe(
+        Effect.zipRight(Effect.flatMap(start(), ({ get }) => timed(get(cached)))),
+        Effect.zipLeft(Effect.logTrace("control", Cause.die(new Error("a logged cause")))),
+        Effect.scoped,
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+        Logger.withMinimumLogLevel(LogLevel.All),
+        Effect.withUnhandledErrorLogLevel(Option.some(LogLevel.Debug))
+      )
+      deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+      assert.include(lines.join(), "a logged cause")
+      assert.notInclude(lines.join(), "invented")
+      const warns = lines.join().includes(
+        "Web Crypto could not derive a key; this access token is not shared"
+      )
+      assert.strictEqual(
+        warns,
+        /subtle|importKey|derive/.test(what),
+        "says why it is not shared"
+      )
+    }
+  )
 })

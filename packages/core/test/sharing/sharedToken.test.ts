@@ -13,8 +13,21 @@ import {
 import { allSeries } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import { DateTime, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Metric, Option, Redacted, Ref } from "effect"
-import { TestClock } from "effect"
+import {
+  DateTime,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  LogLevel,
+  Metric,
+  Option,
+  Redacted,
+  Ref,
+  TestClock
+} from "effect"
 import {
   credentials,
   credentialsOf,
@@ -24,10 +37,16 @@ import {
   fullToken,
   type MemberOptions,
   purpose,
-  settled
+  settled,
+  timed
 } from "../support/fleet.js"
-import { timed } from "../support/fleet.js"
-import { type Acquisition, minute, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
+import {
+  type Acquisition,
+  minute,
+  outage,
+  outcomeOf,
+  valueOf
+} from "../support/scriptedSource.js"
 
 const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
 
@@ -53,17 +72,28 @@ describe("SharedTokenSource", () => {
         return HttpClientResponse.fromWeb(request, new Response("{}", { status }))
       })
     )
-    const members = yield* Effect.forEach(Array.from({ length: 6 }), () =>
-      Effect.gen(function*() {
-        const provider = yield* providerOf(yield* start())
-        const client = AuthorizedHttpClient.withAccessToken(api, { apiUrl: "https://api.shop.example" })
-        return yield* Effect.provideService(client, AccessTokenProvider.AccessTokenProvider, provider)
-      }))
+    const members = yield* Effect.forEach(
+      Array.from({ length: 6 }),
+      () =>
+        Effect.gen(function*() {
+          const provider = yield* providerOf(yield* start())
+          const client = AuthorizedHttpClient.withAccessToken(api, {
+            apiUrl: "https://api.shop.example"
+          })
+          return yield* Effect.provideService(
+            client,
+            AccessTokenProvider.AccessTokenProvider,
+            provider
+          )
+        })
+    )
     /** The distinct statuses of five calls of each member, all at once. */
     const call = (members: ReadonlyArray<AuthorizedHttpClient.Service>) =>
       Effect.gen(function*() {
         const each = members.map((client) => client.get("/orders"))
-        const calls = Effect.all(Array.from({ length: 5 }, () => each).flat(), { concurrency: "unbounded" })
+        const calls = Effect.all(Array.from({ length: 5 }, () => each).flat(), {
+          concurrency: "unbounded"
+        })
         const { exit } = yield* drive(yield* Effect.fork(calls))
         return [...new Set((yield* exit).map(({ status }) => status))]
       })
@@ -95,7 +125,10 @@ describe("SharedTokenSource", () => {
         get: (key) =>
           Effect.map(
             store.get(key),
-            Option.map(({ entry, remaining }) => ({ entry, remaining: Duration.sum(remaining, setBack) }))
+            Option.map(({ entry, remaining }) => ({
+              entry,
+              remaining: Duration.sum(remaining, setBack)
+            }))
           )
       }
     })
@@ -109,7 +142,8 @@ describe("SharedTokenSource", () => {
   test("a store that responds late does not prolong a token", function*() {
     const { start, store } = yield* fleet()
     const written = yield* tokenOf((yield* start()).get())
-    const get: TokenStore.Service["get"] = (key) => Effect.tap(store.get(key), Effect.sleep("20 seconds"))
+    const get: TokenStore.Service["get"] = (key) =>
+      Effect.tap(store.get(key), Effect.sleep("20 seconds"))
     const reader = yield* start({ store: { ...store, get }, storeTimeout: "30 seconds" })
     const read = yield* tokenOf(reader.get())
     assert.strictEqual(valueOf(read), valueOf(written))
@@ -127,7 +161,9 @@ describe("SharedTokenSource", () => {
     yield* Metric.increment(SharedTokenSource.storeFailures)
     yield* Metric.increment(SharedTokenSource.storeHits)
     const described = (yield* allSeries)
-      .filter(({ labels, name }) => name.startsWith("store_api_token_store_") && Object.keys(labels).length === 0)
+      .filter(({ labels, name }) =>
+        name.startsWith("store_api_token_store_") && Object.keys(labels).length === 0
+      )
       .map(({ description, kind, name }) => [name, [kind === "counts up", description]])
     deepStrictEqual(Object.fromEntries(described), {
       store_api_token_store_failures: [true, "Failed operations of the shared token store"],
@@ -139,34 +175,50 @@ describe("SharedTokenSource", () => {
     token: Effect.map(
       fullToken("plain"),
       ({ acquiredAt, expiresAt, value }) =>
-        new AccessToken.AccessToken({ value: Redacted.make(Redacted.value(value)), acquiredAt, expiresAt })
+        new AccessToken.AccessToken({
+          value: Redacted.make(Redacted.value(value)),
+          acquiredAt,
+          expiresAt
+        })
     ),
     fields: "no optional fields"
-  }])("returns a stored token with $fields, and its original acquiredAt", function*({ token }) {
-    const { requests, start } = yield* fleet({ answer: () => token })
-    const before = yield* hits
-    const acquired = yield* (yield* start()).get()
-    assert.strictEqual(yield* hits, before)
-    yield* TestClock.adjust("20 minutes")
-    deepStrictEqual({ ...(yield* (yield* start()).get()) }, { ...acquired })
-    deepStrictEqual([yield* requests, (yield* hits) - before], [1, 1])
-  })
+  }])(
+    "returns a stored token with $fields, and its original acquiredAt",
+    function*({ token }) {
+      const { requests, start } = yield* fleet({ answer: () => token })
+      const before = yield* hits
+      const acquired = yield* (yield* start()).get()
+      assert.strictEqual(yield* hits, before)
+      yield* TestClock.adjust("20 minutes")
+      deepStrictEqual({ ...(yield* (yield* start()).get()) }, { ...acquired })
+      deepStrictEqual([yield* requests, (yield* hits) - before], [1, 1])
+    }
+  )
 
   test("releases the lease and returns the token that another member stored before the lease was granted", function*() {
     const { puts, requests, start, store } = yield* fleet()
     const other = yield* start()
     const late = TokenStore.TokenStore.of({
       ...store,
-      lease: (key, duration) => Effect.zipRight(Effect.orDie(other.get()), store.lease(key, duration))
+      lease: (key, duration) =>
+        Effect.zipRight(Effect.orDie(other.get()), store.lease(key, duration))
     })
-    deepStrictEqual([valueOf(yield* (yield* start({ store: late })).get()), yield* requests], ["token-1", 1])
+    deepStrictEqual([valueOf(yield* (yield* start({ store: late })).get()), yield* requests], [
+      "token-1",
+      1
+    ])
     const [[key] = [""]] = yield* puts
     assert.isTrue(Option.isSome(yield* store.lease(key, "1 second")))
   })
 
   test("treats an authUrl with and without a trailing slash as the same", function*() {
     const { requests, start } = yield* fleet()
-    for (const authUrl of ["https://auth.shop.example/base", new URL("https://AUTH.shop.example/base/")]) {
+    for (
+      const authUrl of [
+        "https://auth.shop.example/base",
+        new URL("https://AUTH.shop.example/base/")
+      ]
+    ) {
       yield* (yield* start({ authUrl })).get()
     }
     assert.strictEqual(yield* requests, 1)
@@ -174,7 +226,10 @@ describe("SharedTokenSource", () => {
 
   test("fails when it is built over a source without a purpose", function*() {
     const unshared = SharedTokenSource.make().pipe(
-      Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => fullToken("token"))),
+      Effect.provideService(
+        TokenSource.TokenSource,
+        TokenSource.make(() => fullToken("token"))
+      ),
       Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory)
     )
     assert.strictEqual((yield* Effect.flip(unshared)).option, "TokenSource.purpose")
@@ -185,12 +240,18 @@ describe("SharedTokenSource", () => {
     const layer = SharedTokenSource.layer().pipe(
       Layer.provide(
         Layer.merge(
-          Layer.succeed(TokenSource.TokenSource, { ...source, purpose: Option.some(Effect.succeed(purpose)) }),
+          Layer.succeed(TokenSource.TokenSource, {
+            ...source,
+            purpose: Option.some(Effect.succeed(purpose))
+          }),
           TokenStore.layerMemory
         )
       )
     )
-    const acquire = Effect.flatMap(TokenSource.TokenSource, ({ acquire }) => acquire(TokenSource.missing))
+    const acquire = Effect.flatMap(
+      TokenSource.TokenSource,
+      ({ acquire }) => acquire(TokenSource.missing)
+    )
     yield* Effect.provide(Effect.zipRight(acquire, acquire), layer)
     assert.strictEqual(yield* requests, 1)
   })
@@ -202,8 +263,14 @@ describe("SharedTokenSource", () => {
     yield* rotating.get()
     yield* rotating.get()
     assert.strictEqual(yield* requests, 1)
-    yield* Ref.set(current, yield* credentialsOf("invented-client-id", "another-invented-secret"))
-    deepStrictEqual([valueOf(yield* rotating.get()), valueOf(yield* (yield* start()).get())], ["token-2", "token-1"])
+    yield* Ref.set(
+      current,
+      yield* credentialsOf("invented-client-id", "another-invented-secret")
+    )
+    deepStrictEqual([valueOf(yield* rotating.get()), valueOf(yield* (yield* start()).get())], [
+      "token-2",
+      "token-1"
+    ])
   })
 
   describe("the token to replace", () => {
@@ -214,7 +281,8 @@ describe("SharedTokenSource", () => {
         const [first, second] = [yield* start(), yield* start()]
         return { first, second, cached: yield* first.get(), requests }
       })
-    const secondFails = (number: number) => number === 2 ? Effect.fail(outage) : fullToken(`token-${number}`)
+    const secondFails = (number: number) =>
+      number === 2 ? Effect.fail(outage) : fullToken(`token-${number}`)
 
     test("stays in the store when its renewal fails", function*() {
       const { cached, first, requests, second } = yield* setUp(secondFails)
@@ -231,7 +299,10 @@ describe("SharedTokenSource", () => {
     test("is replaced by the token that another member has stored, without a token request", function*() {
       const { cached, first, requests, second } = yield* setUp()
       yield* TestClock.adjust("1 minute")
-      deepStrictEqual([valueOf(yield* first.get(cached)), valueOf(yield* second.get(cached))], ["token-2", "token-2"])
+      deepStrictEqual(
+        [valueOf(yield* first.get(cached)), valueOf(yield* second.get(cached))],
+        ["token-2", "token-2"]
+      )
       deepStrictEqual([valueOf(yield* second.get()), yield* requests], ["token-2", 2])
     })
 
@@ -239,7 +310,10 @@ describe("SharedTokenSource", () => {
       const { requests, second } = yield* setUp()
       for (const minutes of [60, 59]) {
         // The token of the second round expires a minute earlier than the stored one, which is therefore returned.
-        assert.strictEqual(valueOf(yield* second.get(yield* fullToken("another", minutes))), "token-2")
+        assert.strictEqual(
+          valueOf(yield* second.get(yield* fullToken("another", minutes))),
+          "token-2"
+        )
       }
       assert.strictEqual(yield* requests, 2)
     })
@@ -260,16 +334,25 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 3)
     })
 
-    test.each([{ answer: "another token", lifetime: 60 }, { answer: "one with a shorter lifetime", lifetime: 10 }])(
+    test.each([{ answer: "another token", lifetime: 60 }, {
+      answer: "one with a shorter lifetime",
+      lifetime: 10
+    }])(
       "is replaced with one token request when it is rejected across a fleet of providers: by $answer",
       function*({ lifetime }) {
-        const answer = (number: number) => fullToken(`token-${number}`, number === 1 ? 60 : lifetime)
+        const answer = (number: number) =>
+          fullToken(`token-${number}`, number === 1 ? 60 : lifetime)
         const { requests, start } = yield* fleet({ takes: 200, answer })
-        const providers = yield* Effect.all(Effect.replicate(Effect.flatMap(start(), providerOf), 20))
+        const providers = yield* Effect.all(
+          Effect.replicate(Effect.flatMap(start(), providerOf), 20)
+        )
         const getAll = timed(...providers.map(({ get }) => get))
         assert.strictEqual((yield* getAll)[0], "token-1")
         yield* TestClock.adjust("10 seconds")
-        yield* Effect.forEach(providers, ({ get, invalidate }) => Effect.flatMap(get, invalidate))
+        yield* Effect.forEach(
+          providers,
+          ({ get, invalidate }) => Effect.flatMap(get, invalidate)
+        )
         deepStrictEqual([(yield* getAll)[0], yield* requests], ["token-2", 2])
       }
     )
@@ -291,7 +374,10 @@ describe("SharedTokenSource", () => {
         const virtual = VirtualClock.make(undefined, settled)
         const seen: Array<string> = []
         yield* Effect.gen(function*() {
-          const provider = yield* Effect.flatMap((yield* fleet({ takes: 200 })).start(), providerOf)
+          const provider = yield* Effect.flatMap(
+            (yield* fleet({ takes: 200 })).start(),
+            providerOf
+          )
           if (age > 0) yield* Effect.fork(provider.get)
           yield* virtual.advance(age)
           const acquire = Effect.sync(() => seen.push("acquire")).pipe(
@@ -299,7 +385,9 @@ describe("SharedTokenSource", () => {
             Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
           )
           const release = Effect.sync(() => seen.push("release"))
-          const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
+          const caller = yield* Effect.fork(
+            Effect.scoped(Effect.acquireRelease(acquire, () => release))
+          )
           yield* virtual.advance(after)
           yield* Fiber.interruptFork(caller)
           yield* virtual.advance(minute)
@@ -315,15 +403,22 @@ describe("SharedTokenSource", () => {
     const slow = Effect.delay(fullToken("token-2"), "20 seconds")
     const down = Effect.delay(Effect.fail(outage), "3 seconds")
 
-    it.live.each<[string, Acquisition]>([["hangs", Effect.never], ["is slow", slow], ["is down", down]])(
+    it.live.each<[string, Acquisition]>([["hangs", Effect.never], ["is slow", slow], [
+      "is down",
+      down
+    ]])(
       "while six others renew the token has the valid one within 1 s: the endpoint %s",
       ([, renewal]) => {
         const virtual = VirtualClock.make(undefined, settled)
         return Effect.gen(function*() {
-          const { requests, start } = yield* fleet({ answer: (n) => n === 1 ? fullToken("token-1") : renewal })
+          const { requests, start } = yield* fleet({
+            answer: (n) => n === 1 ? fullToken("token-1") : renewal
+          })
           const provider = Effect.flatMap(start(), providerOf)
           const providers = yield* Effect.all(Effect.replicate(provider, 6))
-          const getAll = Effect.fork(Effect.forEach(providers, ({ get }) => get, { concurrency: "unbounded" }))
+          const getAll = Effect.fork(
+            Effect.forEach(providers, ({ get }) => get, { concurrency: "unbounded" })
+          )
           yield* getAll
           yield* virtual.advance(57 * minute)
           yield* getAll
@@ -333,7 +428,11 @@ describe("SharedTokenSource", () => {
           yield* virtual.advance("1 second")
           assert.isTrue(Option.isSome(yield* Fiber.poll(started)))
           assert.strictEqual(yield* Fiber.join(started), "token-1")
-        }).pipe(Effect.scoped, Effect.withClock(virtual.clock), Logger.withMinimumLogLevel(LogLevel.None))
+        }).pipe(
+          Effect.scoped,
+          Effect.withClock(virtual.clock),
+          Logger.withMinimumLogLevel(LogLevel.None)
+        )
       }
     )
 
@@ -374,7 +473,10 @@ describe("SharedTokenSource", () => {
     test("gets a token with less left only if the acquisition of another fails, and while it is valid", function*() {
       const started = (answer: Acquisition) => startedAt(60 * minute - 20_000, { answer })
       assert.strictEqual(yield* started(Effect.delay(Effect.fail(outage), 19_999)), "old")
-      assert.strictEqual(yield* started(Effect.delay(Effect.fail(outage), 20_000)), "Transport")
+      assert.strictEqual(
+        yield* started(Effect.delay(Effect.fail(outage), 20_000)),
+        "Transport"
+      )
       assert.strictEqual(yield* started(Effect.die("an invented defect")), "old")
     })
   })
@@ -383,22 +485,37 @@ describe("SharedTokenSource", () => {
     /** Stores a token, then reads it on a machine whose clock differs from the first by `minutes`. */
     const readAt = (minutes: number, lifetime = 60) =>
       Effect.gen(function*() {
-        const { requests, start } = yield* fleet({ answer: (number) => fullToken(`token-${number}`, lifetime) })
+        const { requests, start } = yield* fleet({
+          answer: (number) => fullToken(`token-${number}`, lifetime)
+        })
         yield* TestClock.setTime(Date.UTC(2026, 0, 15))
         const acquired = yield* (yield* start()).get()
         yield* TestClock.setTime(Date.UTC(2026, 0, 15) + minutes * minute)
         const now = yield* DateTime.now
-        return { acquired, now, read: yield* (yield* start()).get(), requests: yield* requests }
+        return {
+          acquired,
+          now,
+          read: yield* (yield* start()).get(),
+          requests: yield* requests
+        }
       })
 
     test("a reader whose clock is behind counts the lifetime from its own time", function*() {
       const { now, read, requests } = yield* readAt(-5, 50)
-      deepStrictEqual([read.acquiredAt, read.expiresAt, requests], [now, DateTime.add(now, { minutes: 50 }), 1])
+      deepStrictEqual([read.acquiredAt, read.expiresAt, requests], [
+        now,
+        DateTime.add(now, { minutes: 50 }),
+        1
+      ])
     })
 
     test("a reader whose clock is two hours behind limits the lifetime to 60 minutes from receipt", function*() {
       const { now, read, requests } = yield* readAt(-120)
-      deepStrictEqual([read.acquiredAt, read.expiresAt, requests], [now, DateTime.add(now, { minutes: 60 }), 1])
+      deepStrictEqual([read.acquiredAt, read.expiresAt, requests], [
+        now,
+        DateTime.add(now, { minutes: 60 }),
+        1
+      ])
     })
 
     test("a reader with a shorter maxLifetime uses the token no longer than that", function*() {
@@ -409,7 +526,10 @@ describe("SharedTokenSource", () => {
           const { acquiredAt, expiresAt } = yield* (yield* start(options)).get()
           return (expiresAt.epochMillis - acquiredAt.epochMillis) / minute
         })
-      const request = TokenRequest.make({ ...TokenRequest.specification, maxLifetime: "24 hours" })
+      const request = TokenRequest.make({
+        ...TokenRequest.specification,
+        maxLifetime: "24 hours"
+      })
       deepStrictEqual(
         [
           yield* lifeOf({ request }),

@@ -28,7 +28,10 @@ export interface CaptureServer {
 }
 
 /** All values of a request header. */
-export const valuesOf = (request: CapturedRequest | undefined, name: string): ReadonlyArray<string> =>
+export const valuesOf = (
+  request: CapturedRequest | undefined,
+  name: string
+): ReadonlyArray<string> =>
   (request?.headers ?? []).filter(([header]) => header === name).map(([, value]) => value)
 
 /** Sends the responses in order, and the last one to all further requests. */
@@ -72,14 +75,19 @@ export const make = (
   }))
 
 /** Reads requests with a `Content-Length` (or without a body) from a socket, one after another. */
-const readRequests = (socket: Net.Socket, onRequest: (request: CapturedRequest) => void): void => {
+const readRequests = (
+  socket: Net.Socket,
+  onRequest: (request: CapturedRequest) => void
+): void => {
   let received: Buffer = Buffer.alloc(0)
   socket.on("data", (chunk: Buffer) => {
     received = Buffer.concat([received, chunk])
     for (;;) {
       const end = received.indexOf("\r\n\r\n")
       if (end === -1) return
-      const [requestLine = "", ...lines] = received.subarray(0, end).toString("latin1").split("\r\n")
+      const [requestLine = "", ...lines] = received.subarray(0, end).toString("latin1").split(
+        "\r\n"
+      )
       const headers = lines.map((line) => {
         const colon = line.indexOf(":")
         return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
@@ -102,19 +110,29 @@ export const answer = (
 ): Answer =>
 (socket) => {
   const bytes = Buffer.from(body)
-  socket.write(head(status, { ...headers, "content-length": String(bytes.length), connection: "close" }))
+  socket.write(
+    head(status, { ...headers, "content-length": String(bytes.length), connection: "close" })
+  )
   socket.end(bytes)
 }
 
 /** A complete response, after which the connection can be used again. */
 export const keepAlive = (status: number, body: string): Answer => (socket) => {
-  const headers = { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }
+  const headers = {
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(body))
+  }
   socket.write(head(status, headers) + body)
 }
 
 /** The status line and headers of a response. */
 export const head = (status: number, headers: Readonly<Record<string, string>>): string =>
-  [`HTTP/1.1 ${status} Scripted`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), "", ""].join(
+  [
+    `HTTP/1.1 ${status} Scripted`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    "",
+    ""
+  ].join(
     "\r\n"
   )
 
@@ -139,8 +157,14 @@ export const silence: Answer = () => {}
 /** A response without an end, sent as fast as the client reads it. */
 export const endless = (status: number): Answer => (socket) => {
   const chunk = Buffer.alloc(16 * 1024, "x")
-  const framed = Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")])
-  socket.write(head(status, { "content-type": "application/json", "transfer-encoding": "chunked" }))
+  const framed = Buffer.concat([
+    Buffer.from(`${chunk.length.toString(16)}\r\n`),
+    chunk,
+    Buffer.from("\r\n")
+  ])
+  socket.write(
+    head(status, { "content-type": "application/json", "transfer-encoding": "chunked" })
+  )
   const pump = () => {
     while (!socket.destroyed && socket.writable) {
       if (!socket.write(framed)) return

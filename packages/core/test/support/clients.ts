@@ -45,7 +45,8 @@ const overFetch = (options: Undici.Agent.Options): ClientLayer =>
       Effect.map(
         dispatcher(options),
         // The DOM types have no `dispatcher`, and those of undici have another `RequestInit`.
-        (dispatcher): typeof globalThis.fetch => (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
+        (dispatcher): typeof globalThis.fetch => (input, init) =>
+          fetch(input, { ...init, dispatcher } as RequestInit)
       )
     )
   )
@@ -83,7 +84,9 @@ export const fetched: Client = {
 export const clients: ReadonlyArray<Client> = [node, undici, fetched]
 
 /** Declares the same tests for each client. They run concurrently, since most of them wait. */
-export const onEachClient = (declare: (layer: ClientLayer, name: string, single: ClientLayer) => void): void => {
+export const onEachClient = (
+  declare: (layer: ClientLayer, name: string, single: ClientLayer) => void
+): void => {
   for (const { layer, name, single } of clients) {
     describe.concurrent(`on ${name}`, () => declare(layer(Option.none()), name, single))
   }

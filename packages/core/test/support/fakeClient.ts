@@ -1,6 +1,17 @@
 /** HTTP clients without a network. They respond by script, and record the requests. */
-import { Headers, HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
-import { AccessToken, type AccessTokenError, TokenEndpoint, TokenSource } from "@store-api/core"
+import {
+  Headers,
+  HttpClient,
+  HttpClientError,
+  type HttpClientRequest,
+  HttpClientResponse
+} from "@effect/platform"
+import {
+  AccessToken,
+  type AccessTokenError,
+  TokenEndpoint,
+  TokenSource
+} from "@store-api/core"
 import { Clock, DateTime, Duration, Effect, Layer, Option, Redacted, Ref } from "effect"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./wire.js"
 
@@ -27,23 +38,36 @@ export const make = (...replies: readonly [Reply, ...ReadonlyArray<Reply>]): Fak
       const reply = replies[Math.min(times.length, replies.length - 1)] ?? replies[0]
       times.push(now)
       requests.push(request)
-      bodies.push(request.body._tag === "Uint8Array" ? new TextDecoder().decode(request.body.body) : request.body._tag)
+      bodies.push(
+        request.body._tag === "Uint8Array"
+          ? new TextDecoder().decode(request.body.body)
+          : request.body._tag
+      )
       return reply(request)
     })
   )
   return { layer: Layer.succeed(HttpClient.HttpClient, client), times, bodies, requests }
 }
 
-export const reply = (status: number, body: BodyInit | null = "", headers: HeadersInit = {}): Reply => (request) =>
-  Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(body, { status, headers })))
+export const reply =
+  (status: number, body: BodyInit | null = "", headers: HeadersInit = {}): Reply =>
+  (request) =>
+    Effect.sync(() =>
+      HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
+    )
 
 /** A response with exactly this header. The `Headers` of `fetch` would normalise or refuse it. */
-export const replyWithRawHeader = (status: number, name: string, value: string): Reply => (request) =>
-  Effect.sync(() =>
-    Object.defineProperty(HttpClientResponse.fromWeb(request, new Response("", { status })), "headers", {
-      value: Headers.fromInput({ [name]: value })
-    })
-  )
+export const replyWithRawHeader =
+  (status: number, name: string, value: string): Reply => (request) =>
+    Effect.sync(() =>
+      Object.defineProperty(
+        HttpClientResponse.fromWeb(request, new Response("", { status })),
+        "headers",
+        {
+          value: Headers.fromInput({ [name]: value })
+        }
+      )
+    )
 
 export const token: Reply = reply(200, tokenBody())
 
@@ -59,7 +83,9 @@ export interface Drip {
 }
 
 /** Sends the headers immediately, and then one space per second without end. */
-export const drip = (status = 200): { readonly reply: Reply; readonly drips: ReadonlyArray<Drip> } => {
+export const drip = (
+  status = 200
+): { readonly reply: Reply; readonly drips: ReadonlyArray<Drip> } => {
   const drips: Array<Drip> = []
   const reply: Reply = (request) =>
     Effect.gen(function*() {
@@ -87,8 +113,14 @@ export const acquire = (
   client: FakeClient,
   options: Partial<TokenEndpoint.Options> = {},
   replacing: Option.Option<AccessToken.AccessToken> = Option.none()
-): Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError | AccessTokenError.ConfigurationError> =>
-  Effect.flatMap(source(client, options), ({ acquire }) => acquire({ ...TokenSource.missing, replacing }))
+): Effect.Effect<
+  AccessToken.AccessToken,
+  AccessTokenError.AccessTokenError | AccessTokenError.ConfigurationError
+> =>
+  Effect.flatMap(
+    source(client, options),
+    ({ acquire }) => acquire({ ...TokenSource.missing, replacing })
+  )
 
 export const source = (
   client: FakeClient,
@@ -115,19 +147,26 @@ export interface StubResponse {
 
 /** An `HttpClient` without a network. Records the requests, and responds with the result of `respond`. */
 export const stubApi = (
-  respond: (request: HttpClientRequest.HttpClientRequest, number: number) => StubResponse = () => ({ status: 200 })
+  respond: (request: HttpClientRequest.HttpClientRequest, number: number) => StubResponse =
+    () => ({ status: 200 })
 ) =>
   Effect.map(Ref.make<ReadonlyArray<HttpClientRequest.HttpClientRequest>>([]), (sent) => ({
     sent: Ref.get(sent),
     client: HttpClient.make((request) =>
       Effect.map(Ref.updateAndGet(sent, (all) => [...all, request]), (all) => {
         const { headers, status } = respond(request, all.length)
-        return HttpClientResponse.fromWeb(request, new Response("{}", { status, ...(headers ? { headers } : {}) }))
+        return HttpClientResponse.fromWeb(
+          request,
+          new Response("{}", { status, ...(headers ? { headers } : {}) })
+        )
       })
     )
   }))
 
 /** Responds with 401 to the tokens in the list, and with 200 to all others. */
-export const rejecting = (...values: ReadonlyArray<string>) => (request: HttpClientRequest.HttpClientRequest) => ({
-  status: values.some((value) => request.headers["authorization"] === `Bearer ${value}`) ? 401 : 200
-})
+export const rejecting =
+  (...values: ReadonlyArray<string>) => (request: HttpClientRequest.HttpClientRequest) => ({
+    status: values.some((value) => request.headers["authorization"] === `Bearer ${value}`)
+      ? 401
+      : 200
+  })

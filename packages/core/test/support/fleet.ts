@@ -1,5 +1,9 @@
-import type { AccessToken, AccessTokenError } from "@store-api/core"
-import { TokenSource, TokenStore } from "@store-api/core"
+import {
+  type AccessToken,
+  type AccessTokenError,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
 import { nextWakeUp } from "@store-api/testing/effectLine"
 import { fullToken, member, type MemberOptions, settled } from "@store-api/testing/sharing"
 import { type Duration, Effect, Exit, Fiber, Option, Ref, TestClock } from "effect"
@@ -10,13 +14,20 @@ export * from "@store-api/testing/sharing"
 /** The distinct token values of concurrent acquisitions. */
 export const valuesOf = (
   exits: Exit.Exit<ReadonlyArray<AccessToken.AccessToken>, unknown>
-) => [...new Set(Exit.match(exits, { onFailure: () => [], onSuccess: (tokens) => tokens.map(valueOf) }))]
+) => [
+  ...new Set(Exit.match(exits, {
+    onFailure: () => [],
+    onSuccess: (tokens) => tokens.map(valueOf)
+  }))
+]
 
 /** A store that records the key, the entry and the lifetime of every `put`. */
 export const watched = Effect.map(
   Effect.all([
     TokenStore.makeMemory,
-    Ref.make<ReadonlyArray<readonly [key: string, entry: string, lifetime: Duration.DurationInput]>>([])
+    Ref.make<
+      ReadonlyArray<readonly [key: string, entry: string, lifetime: Duration.DurationInput]>
+    >([])
   ]),
   ([store, puts]) => ({
     puts: Ref.get(puts),
@@ -63,24 +74,31 @@ export interface Member {
 
 /** A fleet over one endpoint and one store. `start` starts a process, which may reach the store in its own way. */
 export const fleet = (options: Parameters<typeof endpoint>[0] = {}) =>
-  Effect.map(Effect.all([endpoint(options), watched]), ([{ requests, source }, { puts, store }]) => ({
-    requests,
-    source,
-    puts,
-    store,
-    start: ({ store: own = store, ...options }: MemberOptions & {
-      readonly store?: TokenStore.Service
-    } = {}) =>
-      Effect.map(member(source, own, options), (shared): Member => ({
-        shared,
-        get: (rejected) =>
-          shared.acquire(
-            rejected === undefined ? TokenSource.missing : { reason: "Rejected", replacing: Option.some(rejected) }
-          ),
-        renew: (cached) => shared.acquire({ reason: "Renewal", replacing: Option.some(cached) }),
-        replace: (expired) => shared.acquire({ reason: "Expired", replacing: Option.some(expired) })
-      }))
-  }))
+  Effect.map(
+    Effect.all([endpoint(options), watched]),
+    ([{ requests, source }, { puts, store }]) => ({
+      requests,
+      source,
+      puts,
+      store,
+      start: ({ store: own = store, ...options }: MemberOptions & {
+        readonly store?: TokenStore.Service
+      } = {}) =>
+        Effect.map(member(source, own, options), (shared): Member => ({
+          shared,
+          get: (rejected) =>
+            shared.acquire(
+              rejected === undefined
+                ? TokenSource.missing
+                : { reason: "Rejected", replacing: Option.some(rejected) }
+            ),
+          renew: (cached) =>
+            shared.acquire({ reason: "Renewal", replacing: Option.some(cached) }),
+          replace: (expired) =>
+            shared.acquire({ reason: "Expired", replacing: Option.some(expired) })
+        }))
+    })
+  )
 
 /** Runs calls at once by virtual time. Returns their distinct outcomes, and how long they took, in milliseconds. */
 export const timed = (...calls: ReadonlyArray<Acquisition>) =>
@@ -100,7 +118,12 @@ export const drive = <A, E>(fiber: Fiber.Fiber<A, E>) =>
     while (Option.isNone(yield* Fiber.poll(fiber))) {
       yield* settled
       const next = yield* nextWakeUp
-      if (Option.isNone(yield* Fiber.poll(fiber)) && Number.isFinite(next)) yield* TestClock.setTime(next)
+      if (Option.isNone(yield* Fiber.poll(fiber)) && Number.isFinite(next)) {
+        yield* TestClock.setTime(next)
+      }
     }
-    return { exit: yield* Fiber.await(fiber), took: (yield* TestClock.currentTimeMillis) - started }
+    return {
+      exit: yield* Fiber.await(fiber),
+      took: (yield* TestClock.currentTimeMillis) - started
+    }
   })

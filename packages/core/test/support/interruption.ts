@@ -7,7 +7,9 @@ import { valueOf } from "./scriptedSource.js"
 
 const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
 
-const responseBody = new TextEncoder().encode(JSON.stringify({ access_token: "shared", token_type: "bearer" }))
+const responseBody = new TextEncoder().encode(
+  JSON.stringify({ access_token: "shared", token_type: "bearer" })
+)
 
 /**
  * The real `TokenEndpoint` over an `HttpClient` that yields many times before the request, before the headers and
@@ -25,7 +27,10 @@ const slowEndpoint = Effect.gen(function*() {
         Stream.rechunk(4),
         Stream.tap(() => steps(1))
       )
-      return HttpClientResponse.fromWeb(request, new Response(yield* Stream.toReadableStreamEffect(body)))
+      return HttpClientResponse.fromWeb(
+        request,
+        new Response(yield* Stream.toReadableStreamEffect(body))
+      )
     })
   )
   const credentials = ClientCredentials.make({
@@ -35,7 +40,9 @@ const slowEndpoint = Effect.gen(function*() {
   return {
     requests: Ref.get(requests),
     layer: AccessTokenProvider.layer().pipe(
-      Layer.provide(TokenEndpoint.layer({ authUrl: "https://auth.store.example", credentials })),
+      Layer.provide(
+        TokenEndpoint.layer({ authUrl: "https://auth.store.example", credentials })
+      ),
       Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
     )
   }
@@ -44,7 +51,10 @@ const slowEndpoint = Effect.gen(function*() {
 /** The number of callers, and the number of steps after which each is interrupted, or `null`. */
 const scenario = fc.record({
   callers: fc.integer({ min: 2, max: 6 }),
-  delays: fc.array(fc.option(fc.integer({ min: 0, max: 120 }), { freq: 2 }), { minLength: 6, maxLength: 6 })
+  delays: fc.array(fc.option(fc.integer({ min: 0, max: 120 }), { freq: 2 }), {
+    minLength: 6,
+    maxLength: 6
+  })
 })
 
 const interrupting = (callers: number, delays: ReadonlyArray<number | null>) =>
@@ -70,7 +80,9 @@ const interrupting = (callers: number, delays: ReadonlyArray<number | null>) =>
       exits.forEach((exit, index) => {
         const interrupted = delays[index] !== null
         assert.isTrue(
-          Exit.isSuccess(exit) ? valueOf(exit.value) === "shared" : interrupted && Exit.isInterrupted(exit),
+          Exit.isSuccess(exit)
+            ? valueOf(exit.value) === "shared"
+            : interrupted && Exit.isInterrupted(exit),
           `caller ${index}`
         )
       })
@@ -80,19 +92,32 @@ const interrupting = (callers: number, delays: ReadonlyArray<number | null>) =>
   })
 
 /** Declares the tests: `runs` random cases, and one case for every `every`-th of the 120 moments of an acquisition. */
-export const interruption = ({ every, runs }: { readonly every: number; readonly runs: number }): void => {
+export const interruption = (
+  { every, runs }: { readonly every: number; readonly runs: number }
+): void => {
   const moments = Array.from({ length: 120 / every }, (_, index) => index * every)
 
   it("interrupting any callers at any moment affects no other caller and sends one request", () =>
     fc.assert(
-      fc.asyncProperty(scenario, ({ callers, delays }) => Effect.runPromise(interrupting(callers, delays))),
+      fc.asyncProperty(
+        scenario,
+        ({ callers, delays }) => Effect.runPromise(interrupting(callers, delays))
+      ),
       { numRuns: runs }
     ))
 
   /** The moments at which three callers are interrupted, by the moment of the test. */
-  const cases: ReadonlyArray<readonly [string, (step: number) => ReadonlyArray<number | null>]> = [
-    ["interrupting the first caller, moment by moment, affects no other caller", (step) => [step, null, null]],
-    ["interrupting a caller that joined, moment by moment, affects no other caller", (step) => [null, step, null]]
+  const cases: ReadonlyArray<
+    readonly [string, (step: number) => ReadonlyArray<number | null>]
+  > = [
+    [
+      "interrupting the first caller, moment by moment, affects no other caller",
+      (step) => [step, null, null]
+    ],
+    [
+      "interrupting a caller that joined, moment by moment, affects no other caller",
+      (step) => [null, step, null]
+    ]
   ]
   for (const [title, delays] of cases) {
     it.effect(title, () => Effect.forEach(moments, (step) => interrupting(3, delays(step))))

@@ -1,10 +1,29 @@
 import { assert, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  TokenSource
+} from "@store-api/core"
 import { isFailure } from "@store-api/testing/effectLine"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import { Cause, Clock, DateTime, Deferred, Effect, Exit, FastCheck as fc, Fiber, Layer, Logger, LogLevel } from "effect"
-import { Option, Redacted, Scope } from "effect"
+import {
+  Cause,
+  Clock,
+  DateTime,
+  Deferred,
+  Effect,
+  Exit,
+  FastCheck as fc,
+  Fiber,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Redacted,
+  Scope
+} from "effect"
 import { settle } from "./scriptedSource.js"
 
 const second = 1000
@@ -14,7 +33,10 @@ const hour = 3600 * second
 const tagged = <const Tag extends string, Fields = unknown>(
   _tag: Tag,
   fields: { readonly [Key in keyof Fields]: fc.Arbitrary<Fields[Key]> } = {} as never
-) => fc.record({ ...fields, _tag: fc.constant(_tag) }) as fc.Arbitrary<Fields & { readonly _tag: Tag }>
+) =>
+  fc.record({ ...fields, _tag: fc.constant(_tag) }) as fc.Arbitrary<
+    Fields & { readonly _tag: Tag }
+  >
 
 /** What an arbitrary generates. */
 type Generated<Arbitrary> = Arbitrary extends fc.Arbitrary<infer Value> ? Value : never
@@ -23,14 +45,28 @@ const delay = fc.constantFrom(0, 0, 200, 5 * second, 40 * second)
 
 const retryAfter = 20 * second
 
-type Fault = "Transport" | "InvalidClient" | "RateLimited" | "RetryAfter" | "Defect" | "SelfInterrupt"
+type Fault =
+  | "Transport"
+  | "InvalidClient"
+  | "RateLimited"
+  | "RetryAfter"
+  | "Defect"
+  | "SelfInterrupt"
 
 /** How an acquisition fails, at this time of the wall clock. */
-const faults: Readonly<Record<Fault, (wall: number) => Effect.Effect<never, AccessTokenError.AccessTokenError>>> = {
-  Transport: () => Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })),
+const faults: Readonly<
+  Record<Fault, (wall: number) => Effect.Effect<never, AccessTokenError.AccessTokenError>>
+> = {
+  Transport: () =>
+    Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })),
   InvalidClient: () =>
-    Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })),
-  RateLimited: () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "RateLimited", httpStatus: 429 })),
+    Effect.fail(
+      new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
+    ),
+  RateLimited: () =>
+    Effect.fail(
+      new AccessTokenError.TokenRefusedError({ reason: "RateLimited", httpStatus: 429 })
+    ),
   RetryAfter: (wall) =>
     Effect.fail(
       new AccessTokenError.TokenRefusedError({
@@ -52,7 +88,13 @@ const mode = fc.oneof(
       delay
     })
   },
-  { weight: 3, arbitrary: tagged("Down", { fault: fc.constantFrom(...Object.keys(faults) as Array<Fault>), delay }) },
+  {
+    weight: 3,
+    arbitrary: tagged("Down", {
+      fault: fc.constantFrom(...Object.keys(faults) as Array<Fault>),
+      delay
+    })
+  },
   { weight: 1, arbitrary: tagged("Hanging", { interruptible: fc.boolean() }) },
   { weight: 2, arbitrary: tagged("Repeating") }
 )
@@ -60,12 +102,24 @@ const mode = fc.oneof(
 type Mode = Generated<typeof mode>
 
 const advance = fc.oneof(
-  fc.constantFrom(1, 100, 750, second, 5 * second, 60 * second, 300 * second, 3300 * second, hour),
+  fc.constantFrom(
+    1,
+    100,
+    750,
+    second,
+    5 * second,
+    60 * second,
+    300 * second,
+    3300 * second,
+    hour
+  ),
   fc.integer({ min: 1, max: 2 * hour })
 )
 
 /** Remaining lifetimes to which an `Approach` step advances: within each state of the token, and at the boundaries. */
-const left = fc.constantFrom(...[0, 0.001, 1, 20, 29, 100, 200, 239, 301].map((seconds) => seconds * second))
+const left = fc.constantFrom(
+  ...[0, 0.001, 1, 20, 29, 100, 200, 239, 301].map((seconds) => seconds * second)
+)
 
 const jump = fc.oneof(
   fc.constantFrom(-24 * hour, -hour, -second - 1, -second, second, hour, 24 * hour),
@@ -74,7 +128,17 @@ const jump = fc.oneof(
 
 /** Calls at a fixed rate. The API either accepts or rejects all of them. */
 const loop = tagged("Loop", {
-  interval: fc.constantFrom(10, 100, 400, 900, 1100, 2 * second, 5 * second, 30 * second, 600 * second),
+  interval: fc.constantFrom(
+    10,
+    100,
+    400,
+    900,
+    1100,
+    2 * second,
+    5 * second,
+    30 * second,
+    600 * second
+  ),
   calls: fc.integer({ min: 2, max: 12 }),
   rejected: fc.boolean()
 })
@@ -95,7 +159,8 @@ const step = fc.oneof(
 type Step = Generated<typeof step>
 
 /** The shortest cooldown, with jitter, after this many failures in a row. */
-const shortest = (failures: number, max: number) => 0.75 * Math.min(second * 2 ** (failures - 1), max)
+const shortest = (failures: number, max: number) =>
+  0.75 * Math.min(second * 2 ** (failures - 1), max)
 
 const longestAcquisition = 120 * second
 
@@ -143,10 +208,16 @@ const check = (steps: ReadonlyArray<Step>) =>
     // A caller of refresh that has waited for a renewal may start its own acquisition.
     let waitingRefreshes = 0
     let ended: Ended = {
-      ...{ at: -Infinity, wall: -Infinity, renewal: false },
-      ...{ failures: 0, leftOfRepeated: 0, fault: Option.none() }
+      at: -Infinity,
+      wall: -Infinity,
+      renewal: false,
+      failures: 0,
+      leftOfRepeated: 0,
+      fault: Option.none()
     }
-    let stateNow: Effect.Effect<AccessTokenProvider.ProviderStatus["state"]> = Effect.succeed("Empty")
+    let stateNow: Effect.Effect<AccessTokenProvider.ProviderStatus["state"]> = Effect.succeed(
+      "Empty"
+    )
 
     /** Records a violation until the end. The provider would handle an exception in its source as a defect. */
     const expect = (assertion: () => void) => {
@@ -173,15 +244,22 @@ const check = (steps: ReadonlyArray<Step>) =>
         })
       })
 
-    const respond = (mode: Mode): Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError> => {
+    const respond = (
+      mode: Mode
+    ): Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError> => {
       switch (mode._tag) {
         case "Up":
           return Effect.zipLeft(newToken(mode.lifetime), Effect.sleep(mode.delay))
         case "Down":
-          return Effect.zipRight(Effect.sleep(mode.delay), Effect.suspend(() => faults[mode.fault](virtual.wall())))
+          return Effect.zipRight(
+            Effect.sleep(mode.delay),
+            Effect.suspend(() => faults[mode.fault](virtual.wall()))
+          )
         case "Hanging":
           return Effect.zipRight(
-            mode.interruptible ? Effect.never : Effect.uninterruptible(Deferred.await(released)),
+            mode.interruptible
+              ? Effect.never
+              : Effect.uninterruptible(Deferred.await(released)),
             newToken(hour)
           )
         case "Repeating":
@@ -196,11 +274,19 @@ const check = (steps: ReadonlyArray<Step>) =>
       const isValid = state !== "Empty" && state !== "Expired"
       if (Option.isSome(ended.fault)) {
         const fault = ended.fault.value
-        if (fault === "RetryAfter") assert.isAtLeast(since, retryAfter, "a request before Retry-After")
-        if (ended.renewal && !isValid) return
+        if (fault === "RetryAfter") {
+          assert.isAtLeast(since, retryAfter, "a request before Retry-After")
+        }
+        if (ended.renewal && !isValid) {
+          return
+        }
         const refused = ["InvalidClient", "RateLimited", "RetryAfter"].includes(fault)
         const max = isValid || refused ? 60 * second : 5 * second
-        assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cooldown (${state})`)
+        assert.isAtLeast(
+          since,
+          shortest(ended.failures, max),
+          `a request within the cooldown (${state})`
+        )
       } else if (isValid && ended.leftOfRepeated > 0) {
         // The provider knows the expiry by each clock. The model does not, once the clocks have disagreed.
         const least = clocksMoved ? second : Math.max(second, 0.75 * ended.leftOfRepeated)
@@ -208,19 +294,37 @@ const check = (steps: ReadonlyArray<Step>) =>
       }
     }
 
-    let current: Attempt = { started: -Infinity, startedWall: -Infinity, renewal: false, isOver: true }
+    let current: Attempt = {
+      started: -Infinity,
+      startedWall: -Infinity,
+      renewal: false,
+      isOver: true
+    }
 
     const ageOf = ({ started, startedWall }: Attempt) =>
       Math.max(virtual.monotonic() - started, virtual.wall() - startedWall)
 
-    const finish = (attempt: Attempt, result: Pick<Ended, "failures" | "leftOfRepeated" | "fault">, ago = 0) => {
+    const finish = (
+      attempt: Attempt,
+      result: Pick<Ended, "failures" | "leftOfRepeated" | "fault">,
+      ago = 0
+    ) => {
       inFlight--
       attempt.isOver = true
-      ended = { at: virtual.monotonic() - ago, wall: virtual.wall() - ago, renewal: attempt.renewal, ...result }
+      ended = {
+        at: virtual.monotonic() - ago,
+        wall: virtual.wall() - ago,
+        renewal: attempt.renewal,
+        ...result
+      }
     }
 
     const fail = (attempt: Attempt, fault: Fault | "DeadOnArrival" | "Timeout", ago = 0) =>
-      finish(attempt, { failures: ended.failures + 1, leftOfRepeated: 0, fault: Option.some(fault) }, ago)
+      finish(attempt, {
+        failures: ended.failures + 1,
+        leftOfRepeated: 0,
+        fault: Option.some(fault)
+      }, ago)
 
     const source = TokenSource.layer(({ replacing }) =>
       Effect.gen(function*() {
@@ -229,19 +333,31 @@ const check = (steps: ReadonlyArray<Step>) =>
         if (!current.isOver && overdue >= 0) fail(current, "Timeout", overdue)
         const state = yield* stateNow
         expect(() => assertNotCoolingDown(state))
-        const renewal = !refreshing && waitingRefreshes === 0 && state !== "Empty" && state !== "Expired"
-        if (refreshing || waitingRefreshes > 0) ended = { ...ended, failures: 0, leftOfRepeated: 0 }
+        const renewal = !refreshing && waitingRefreshes === 0 && state !== "Empty" &&
+          state !== "Expired"
+        if (refreshing || waitingRefreshes > 0) {
+          ended = { ...ended, failures: 0, leftOfRepeated: 0 }
+        }
         refreshing = false
         requests++
         inFlight++
         expect(() => assert.strictEqual(inFlight, 1, "one acquisition at a time"))
-        const attempt: Attempt = { started: virtual.monotonic(), startedWall: virtual.wall(), renewal, isOver: false }
+        const attempt: Attempt = {
+          started: virtual.monotonic(),
+          startedWall: virtual.wall(),
+          renewal,
+          isOver: false
+        }
         current = attempt
         const endpointMode = mode
         const exit = yield* Effect.exit(respond(endpointMode)).pipe(Effect.onInterrupt(() =>
           Effect.sync(() => {
             expect(() =>
-              assert.isAtLeast(ageOf(attempt), leastTime(attempt), "the acquisition was interrupted too early")
+              assert.isAtLeast(
+                ageOf(attempt),
+                leastTime(attempt),
+                "the acquisition was interrupted too early"
+              )
             )
             if (!attempt.isOver) fail(attempt, "Timeout")
           })
@@ -249,46 +365,77 @@ const check = (steps: ReadonlyArray<Step>) =>
         if (attempt.isOver) return yield* exit
         if (Exit.isSuccess(exit) && isLive(exit.value)) {
           const { value: token } = exit
-          const repeated = Option.exists(replacing, (old) =>
-            isLive(old) && (Redacted.value(old.value) === Redacted.value(token.value) ||
-              token.expiresAt.epochMillis <= old.expiresAt.epochMillis))
+          const repeated = Option.exists(
+            replacing,
+            (old) =>
+              isLive(old) && (Redacted.value(old.value) === Redacted.value(token.value) ||
+                token.expiresAt.epochMillis <= old.expiresAt.epochMillis)
+          )
           const left = token.expiresAt.epochMillis - virtual.wall()
-          finish(attempt, { failures: 0, leftOfRepeated: repeated ? left : 0, fault: Option.none() })
+          finish(attempt, {
+            failures: 0,
+            leftOfRepeated: repeated ? left : 0,
+            fault: Option.none()
+          })
           last = token
         } else {
-          fail(attempt, Exit.isSuccess(exit) || endpointMode._tag !== "Down" ? "DeadOnArrival" : endpointMode.fault)
+          fail(
+            attempt,
+            Exit.isSuccess(exit) || endpointMode._tag !== "Down"
+              ? "DeadOnArrival"
+              : endpointMode.fault
+          )
         }
         return yield* exit
       })
     )
 
     const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source), scope).pipe(
+    const context = yield* Layer.buildWithScope(
+      Layer.provide(AccessTokenProvider.layer(), source),
+      scope
+    ).pipe(
       Effect.withClock(virtual.clock)
     )
     const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-    stateNow = Effect.map(provider.status, ({ state }) => state)
+    stateNow = Effect.map(provider.status, ({ state }) =>
+      state)
 
     const seen: Array<AccessToken.AccessToken> = []
     const callers: Array<Fiber.RuntimeFiber<void>> = []
 
     /** Runs a call and checks its result immediately. */
-    const caller = (call: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>) =>
+    const caller = (
+      call: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+    ) =>
       Effect.gen(function*() {
         const { expiresAt, state } = yield* provider.status
         const before = { disturbances, frozen, at: virtual.monotonic(), wall: virtual.wall() }
         const exit = yield* Effect.exit(call)
         const waited = virtual.monotonic() - before.at
         if (frozen === before.frozen) {
-          assert.isAtMost(waited, 150 * second, "a caller waited longer than 2 minutes and 30 seconds")
+          assert.isAtMost(
+            waited,
+            150 * second,
+            "a caller waited longer than 2 minutes and 30 seconds"
+          )
         }
         if (call === provider.get && (state === "Fresh" || state === "RefreshSoon")) {
           assert.strictEqual(waited, 0, `a caller in ${state} waited`)
         }
-        if (call === provider.get && state === "MustWait" && disturbances === before.disturbances) {
-          assert.isTrue(Exit.isSuccess(exit) || Exit.isInterrupted(exit), "a caller in MustWait got no valid token")
+        if (
+          call === provider.get && state === "MustWait" && disturbances === before.disturbances
+        ) {
+          assert.isTrue(
+            Exit.isSuccess(exit) || Exit.isInterrupted(exit),
+            "a caller in MustWait got no valid token"
+          )
           const half = (Option.getOrThrow(expiresAt).epochMillis - before.wall) / 2
-          assert.isAtMost(waited, half, "a caller in MustWait waited longer than half of the remaining lifetime")
+          assert.isAtMost(
+            waited,
+            half,
+            "a caller in MustWait waited longer than half of the remaining lifetime"
+          )
         }
         if (Exit.isSuccess(exit)) {
           assert.isTrue(isLive(exit.value), "the token has not expired by either clock")
@@ -301,20 +448,29 @@ const check = (steps: ReadonlyArray<Step>) =>
           assert.isUndefined(error.retryAt)
         } else if (virtual.monotonic() === ended.at || waited === 0) {
           assert(error.retryAt !== undefined)
-          assert.isAbove(error.retryAt.epochMillis, virtual.wall(), "a failure has a retryAt in the future")
+          assert.isAbove(
+            error.retryAt.epochMillis,
+            virtual.wall(),
+            "a failure has a retryAt in the future"
+          )
         }
       })
 
     const perform = (step: Step): Effect.Effect<void> => {
       switch (step._tag) {
         case "Get":
-          return Effect.map(Effect.forkDaemon(caller(provider.get)), (fiber) => void callers.push(fiber))
+          return Effect.map(
+            Effect.forkDaemon(caller(provider.get)),
+            (fiber) => void callers.push(fiber)
+          )
         case "Refresh":
           return Effect.gen(function*() {
             refreshing = !(yield* provider.status).acquiring
             if (!refreshing) waitingRefreshes++
             const end = refreshing ? Effect.void : Effect.sync(() => waitingRefreshes--)
-            callers.push(yield* Effect.forkDaemon(Effect.ensuring(caller(provider.refresh), end)))
+            callers.push(
+              yield* Effect.forkDaemon(Effect.ensuring(caller(provider.refresh), end))
+            )
           })
         case "Invalidate": {
           const token = seen[seen.length - 1 - step.which]
@@ -323,13 +479,17 @@ const check = (steps: ReadonlyArray<Step>) =>
           return Effect.gen(function*() {
             const before = yield* provider.status
             yield* provider.invalidate(token)
-            if (before.state !== "Empty" && (yield* provider.status).state === "Empty") droppedTokens++
+            if (
+              before.state !== "Empty" && (yield* provider.status).state === "Empty"
+            ) droppedTokens++
           })
         }
         case "Advance":
           return virtual.advance(step.millis)
         case "Approach": {
-          const until = last === undefined ? 0 : last.expiresAt.epochMillis - virtual.wall() - step.left
+          const until = last === undefined
+            ? 0
+            : last.expiresAt.epochMillis - virtual.wall() - step.left
           return until > 0 ? virtual.advance(until) : Effect.void
         }
         case "Jump":
@@ -344,18 +504,26 @@ const check = (steps: ReadonlyArray<Step>) =>
         case "Loop":
           return Effect.gen(function*() {
             const before = { rejections: droppedTokens, at: virtual.monotonic() }
-            yield* Effect.forEach(Array.from({ length: step.calls }), () =>
-              Effect.gen(function*() {
-                yield* perform({ _tag: "Get" })
-                yield* settle
-                if (step.rejected) yield* perform({ _tag: "Invalidate", which: 0 })
-                yield* virtual.advance(step.interval)
-              }), { discard: true })
+            yield* Effect.forEach(
+              Array.from({ length: step.calls }),
+              () =>
+                Effect.gen(function*() {
+                  yield* perform({ _tag: "Get" })
+                  yield* settle
+                  if (step.rejected) yield* perform({ _tag: "Invalidate", which: 0 })
+                  yield* virtual.advance(step.interval)
+                }),
+              { discard: true }
+            )
             const minutes = (virtual.monotonic() - before.at) / (60 * second)
             // Five saved ones, and one per minute.
             const most = 5 + minutes
             expect(() =>
-              assert.isAtMost(droppedTokens - before.rejections, most, "the number of rejections that dropped a token")
+              assert.isAtMost(
+                droppedTokens - before.rejections,
+                most,
+                "the number of rejections that dropped a token"
+              )
             )
           })
         case "Endpoint":
@@ -384,7 +552,9 @@ const check = (steps: ReadonlyArray<Step>) =>
     for (const fiber of callers) {
       const exit = yield* Fiber.poll(fiber)
       assert.isTrue(Option.isSome(exit), "a caller hangs")
-      if (Option.isSome(exit) && Exit.isFailure(exit.value) && !Exit.isInterrupted(exit.value)) {
+      if (
+        Option.isSome(exit) && Exit.isFailure(exit.value) && !Exit.isInterrupted(exit.value)
+      ) {
         return yield* Effect.failCause(exit.value.cause)
       }
     }
@@ -409,14 +579,18 @@ export const keepsTheRules = (runs: number): void => {
   const numRuns = Number(process.env["MODEL_RUNS"] ?? runs)
   const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
-  it(`the provider follows its rules in ${numRuns} random sequences (MODEL_SEED=${seed})`, async () => {
-    let requests = 0
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 30 }), async (steps) => {
-        requests += await Effect.runPromise(check(steps))
-      }),
-      { numRuns, seed }
-    )
-    assert.isAbove(requests, numRuns, "more requests than sequences")
-  }, 300_000)
+  it(
+    `the provider follows its rules in ${numRuns} random sequences (MODEL_SEED=${seed})`,
+    async () => {
+      let requests = 0
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 30 }), async (steps) => {
+          requests += await Effect.runPromise(check(steps))
+        }),
+        { numRuns, seed }
+      )
+      assert.isAbove(requests, numRuns, "more requests than sequences")
+    },
+    300_000
+  )
 }

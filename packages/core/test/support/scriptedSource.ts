@@ -1,13 +1,37 @@
 /** Sources whose acquisitions the test completes, and a provider over such a source and a virtual clock. */
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  TokenSource
+} from "@store-api/core"
 import { type LiveSteps, settle } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
-import { Cause, type Clock, Context, DateTime, Deferred, type Duration, Effect, Exit, Fiber, Layer } from "effect"
-import { Option, Queue, Random, Redacted, Ref, Scope } from "effect"
+import {
+  Cause,
+  type Clock,
+  Context,
+  DateTime,
+  Deferred,
+  type Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Option,
+  Queue,
+  Random,
+  Redacted,
+  Ref,
+  Scope
+} from "effect"
 
-export type Acquisition = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+export type Acquisition = Effect.Effect<
+  AccessToken.AccessToken,
+  AccessTokenError.AccessTokenError
+>
 
 /** A token that is acquired now, by the clock in the context. */
 export const token = (
@@ -32,13 +56,17 @@ export const answering = (
     )
   }))
 
-export const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+export const valueOf = (token: { readonly value: Redacted.Redacted }) =>
+  Redacted.value(token.value)
 
 export const minute = 60_000
 export const hour = 60 * minute
 
 /** The error of an endpoint that cannot be reached. */
-export const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
+export const outage = new AccessTokenError.TokenRequestError({
+  reason: "Transport",
+  attempts: 6
+})
 
 /** Observations in this order. An outcome is the value of the token, the reason of the error, or `waits`. */
 interface Expected {
@@ -101,7 +129,8 @@ export const outcomeOf = (
       onFailure: (cause) =>
         Option.match(Cause.failureOption(cause), {
           onNone: () => Cause.isDie(cause) ? "Defect" : "Interruption",
-          onSome: (error) => "reason" in error && error._tag !== "CredentialsError" ? error.reason : error._tag
+          onSome: (error) =>
+            "reason" in error && error._tag !== "CredentialsError" ? error.reason : error._tag
         })
     }))
 
@@ -114,22 +143,36 @@ export const run = <A, E>(
   Effect.gen(function*() {
     const virtual = VirtualClock.make()
     const interrupted = yield* Ref.make(0)
-    const open = yield* Queue.unbounded<readonly [string | undefined, Deferred.Deferred<Acquisition>]>()
+    const open = yield* Queue.unbounded<
+      readonly [string | undefined, Deferred.Deferred<Acquisition>]
+    >()
     const held = (replacing: Option.Option<AccessToken.AccessToken>) =>
       Effect.gen(function*() {
         const result = yield* Deferred.make<Acquisition>()
-        yield* Queue.offer(open, [Option.getOrUndefined(Option.map(replacing, valueOf)), result])
+        yield* Queue.offer(open, [
+          Option.getOrUndefined(Option.map(replacing, valueOf)),
+          result
+        ])
         return yield* Effect.flatten(Deferred.await(result))
       }).pipe(Effect.onInterrupt(() => Ref.update(interrupted, (n) => n + 1)))
-    const source = yield* answering((number, replacing) => script(number, virtual, replacing) ?? held(replacing))
+    const source = yield* answering((number, replacing) =>
+      script(number, virtual, replacing) ?? held(replacing)
+    )
     const scope = yield* Scope.make()
     const close = Scope.close(scope, Exit.void)
     return yield* Effect.gen(function*() {
-      const layer = Layer.orDie(Layer.provide(AccessTokenProvider.layer(options), source.layer))
-      const provider = Context.get(yield* Layer.buildWithScope(layer, scope), AccessTokenProvider.AccessTokenProvider)
+      const layer = Layer.orDie(
+        Layer.provide(AccessTokenProvider.layer(options), source.layer)
+      )
+      const provider = Context.get(
+        yield* Layer.buildWithScope(layer, scope),
+        AccessTokenProvider.AccessTokenProvider
+      )
       const callers = (count: number, call: Acquisition = provider.get) =>
         Effect.zipLeft(
-          Effect.fork(Effect.all(Effect.replicate(outcomeOf(call), count), { concurrency: "unbounded" })),
+          Effect.fork(
+            Effect.all(Effect.replicate(outcomeOf(call), count), { concurrency: "unbounded" })
+          ),
           settle
         )
       const outcomes = (callers: Callers) =>
@@ -138,8 +181,13 @@ export const run = <A, E>(
           return [...new Set(yield* Fiber.join(callers))].join()
         })
       const once = (call: Acquisition) =>
-        Effect.flatMap(callers(1, call), (caller) => Effect.zipLeft(outcomes(caller), Fiber.interrupt(caller)))
-      const observed: { readonly [Key in keyof Required<Expected>]: Effect.Effect<Required<Expected>[Key]> } = {
+        Effect.flatMap(
+          callers(1, call),
+          (caller) => Effect.zipLeft(outcomes(caller), Fiber.interrupt(caller))
+        )
+      const observed: {
+        readonly [Key in keyof Required<Expected>]: Effect.Effect<Required<Expected>[Key]>
+      } = {
         state: Effect.map(provider.status, ({ state }) => state),
         gets: once(provider.get),
         refreshes: once(provider.refresh),
@@ -164,8 +212,10 @@ export const run = <A, E>(
           deepStrictEqual<object>(seen, expected)
         })
       const got = (callers: Callers, expected: string) =>
-        Effect.flatMap(Effect.zipRight(settle, outcomes(callers)), (seen) =>
-          Effect.sync(() => deepStrictEqual(seen, expected)))
+        Effect.flatMap(
+          Effect.zipRight(settle, outcomes(callers)),
+          (seen) => Effect.sync(() => deepStrictEqual(seen, expected))
+        )
       const complete = (effect: Acquisition) =>
         Effect.gen(function*() {
           const [replacing, result] = yield* Queue.take(open)
@@ -173,7 +223,13 @@ export const run = <A, E>(
           yield* settle
           return replacing
         })
-      const tools = { virtual, provider, calls: source.calls, interrupted: Ref.get(interrupted), complete }
+      const tools = {
+        virtual,
+        provider,
+        calls: source.calls,
+        interrupted: Ref.get(interrupted),
+        complete
+      }
       return yield* test({ ...tools, close, callers, got, after })
     }).pipe(
       Effect.ensuring(close),
@@ -184,12 +240,16 @@ export const run = <A, E>(
   })
 
 /** Like `run`, with the steps of a generator. */
-export const timeline = (script: Script, steps: (tools: Tools) => LiveSteps, options?: Options) =>
-  run(script, (tools) => Effect.gen(() => steps(tools)), options)
+export const timeline = (
+  script: Script,
+  steps: (tools: Tools) => LiveSteps,
+  options?: Options
+) => run(script, (tools) => Effect.gen(() => steps(tools)), options)
 
 /** Declares tests of a provider over a scripted source. */
 export const providerTest =
-  (script: Script, options?: Options) => (title: string, steps: (tools: Tools) => LiveSteps): void =>
+  (script: Script, options?: Options) =>
+  (title: string, steps: (tools: Tools) => LiveSteps): void =>
     test(title, function*() {
       yield* timeline(script, steps, options)
     })

@@ -14,7 +14,9 @@ import { Effect, type Exit, Layer, Logger, LogLevel, type Scope, Tracer } from "
  * Effect's loggers with different formats. The pretty loggers write to the console. The default and leveled loggers
  * print the output of `stringLogger`.
  */
-const loggers = (see: (name: string, line: unknown) => void): ReadonlyArray<Logger.Logger<unknown, void>> => [
+const loggers = (
+  see: (name: string, line: unknown) => void
+): ReadonlyArray<Logger.Logger<unknown, void>> => [
   Logger.map(Logger.stringLogger, (line) => see("string", line)),
   Logger.map(Logger.logfmtLogger, (line) => see("logfmt", line)),
   Logger.map(Logger.jsonLogger, (line) => see("json", line)),
@@ -29,11 +31,16 @@ export interface Captured<A, E> {
 }
 
 /** Runs a program with all loggers and exporters, at the lowest log level. */
-export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<Captured<A, E>, never, R> =>
+export const capture = <A, E, R>(
+  program: Effect.Effect<A, E, R>
+): Effect.Effect<Captured<A, E>, never, R> =>
   Effect.gen(function*() {
     const outputs: Array<Output> = []
     const see = (name: string, line: unknown) => {
-      outputs.push({ name: `logger ${name}`, text: typeof line === "string" ? line : inspect(line, { depth: 50 }) })
+      outputs.push({
+        name: `logger ${name}`,
+        text: typeof line === "string" ? line : inspect(line, { depth: 50 })
+      })
     }
     const spans = new InMemorySpanExporter()
     const records = new InMemoryLogRecordExporter()
@@ -50,8 +57,18 @@ export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect
       Effect.tap(() =>
         // Shutdown empties the exporters, so they are read before it.
         Effect.sync(() => {
-          for (const { attributes, events, links, name, resource, status } of spans.getFinishedSpans()) {
-            const span = { name, attributes, events, status, links, resource: resource.attributes }
+          for (
+            const { attributes, events, links, name, resource, status } of spans
+              .getFinishedSpans()
+          ) {
+            const span = {
+              name,
+              attributes,
+              events,
+              status,
+              links,
+              resource: resource.attributes
+            }
             outputs.push({ name: `span ${name}`, text: JSON.stringify(span) })
           }
           for (const { attributes, body, severityText } of records.getFinishedLogRecords()) {
@@ -74,7 +91,10 @@ const withoutContext = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(effect, observed(tracer)))
 
 /** Wraps a tracer, passes each new span to `see`, and enters no tracing context. */
-export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void = () => undefined): Tracer.Tracer =>
+export const observed = (
+  tracer: Tracer.Tracer,
+  see: (span: Tracer.Span) => void = () => undefined
+): Tracer.Tracer =>
   Tracer.make({
     span: (...options) => {
       const span = tracer.span(...options)
@@ -90,9 +110,11 @@ const methods = ["log", "info", "warn", "error", "debug", "trace"] as const
 export const watchConsole = (see: (output: Output) => void): () => void => {
   const original = { ...console }
   for (const method of methods) {
-    console[method] = (...args: ReadonlyArray<unknown>) => see({ name: `console.${method}`, text: format(...args) })
+    console[method] = (...args: ReadonlyArray<unknown>) =>
+      see({ name: `console.${method}`, text: format(...args) })
   }
-  const warn = (warning: Error) => see({ name: "warning", text: inspect(warning, { depth: 20 }) })
+  const warn = (warning: Error) =>
+    see({ name: "warning", text: inspect(warning, { depth: 20 }) })
   process.on("warning", warn)
   return () => {
     process.off("warning", warn)
@@ -103,7 +125,11 @@ export const watchConsole = (see: (output: Output) => void): () => void => {
 const events = ["unhandledRejection", "uncaughtException"] as const
 
 /** Records unhandled rejections and exceptions. Until the scope closes, the test runner's listeners are removed. */
-export const watchUnhandled: Effect.Effect<Effect.Effect<ReadonlyArray<unknown>>, never, Scope.Scope> = Effect.map(
+export const watchUnhandled: Effect.Effect<
+  Effect.Effect<ReadonlyArray<unknown>>,
+  never,
+  Scope.Scope
+> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {
       const seen: Array<unknown> = []

@@ -5,10 +5,16 @@ import { Effect, FastCheck as FC, Redacted } from "effect"
 export const clientId = "invented-client"
 export const clientSecret = "invented-secret-7f3a"
 
-export const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+export const credentials = ClientCredentials.make({
+  clientId,
+  clientSecret: Redacted.make(clientSecret)
+})
 
 /** Credentials from values that are known to be valid. */
-export const credentialsOf = (id: string, secret: string): ClientCredentials.ClientCredentials =>
+export const credentialsOf = (
+  id: string,
+  secret: string
+): ClientCredentials.ClientCredentials =>
   Effect.runSync(ClientCredentials.make({ clientId: id, clientSecret: Redacted.make(secret) }))
 
 /** The fields of the specification's token response. */
@@ -28,10 +34,17 @@ export const tokenBody = (fields: Readonly<Record<string, unknown>> = {}): strin
   JSON.stringify({ ...specificationFields, ...fields })
 
 /** The characters that a credential may contain: printable ASCII without the separator `&`. */
-export const printable = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index))
+export const printable = Array.from(
+  { length: 0x7f - 0x20 },
+  (_, index) => String.fromCharCode(0x20 + index)
+)
   .filter((character) => character !== "&")
 
-export const sendable = FC.string({ unit: FC.constantFrom(...printable), minLength: 1, maxLength: 60 })
+export const sendable = FC.string({
+  unit: FC.constantFrom(...printable),
+  minLength: 1,
+  maxLength: 60
+})
 
 /**
  * Any Unicode character. `FC.string({ unit: "binary" })` generates the same characters, but needs a second or two to

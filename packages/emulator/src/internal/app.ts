@@ -18,7 +18,9 @@ export const emulator = (parts: steering.Parts) => {
   const usedSockets = new WeakSet<Socket>()
   return Effect.gen(function*() {
     const request = yield* requests.current(settings)
-    if (settings.steering && steering.isFor(request)) return yield* steering.respond(request, parts)
+    if (settings.steering && steering.isFor(request)) {
+      return yield* steering.respond(request, parts)
+    }
     const { socket } = request.incoming
     const isReused = usedSockets.has(socket)
     usedSockets.add(socket)
@@ -31,7 +33,9 @@ export const emulator = (parts: steering.Parts) => {
         exchange.update({ reason: Option.orElse(because, () => Option.some(reason)) })
         return Effect.succeed(response)
       })
-      return fault === undefined ? regular : perform(fault, { ...exchange, regular, secondOrigin })
+      return fault === undefined
+        ? regular
+        : perform(fault, { ...exchange, regular, secondOrigin })
     })
   })
 }
@@ -49,11 +53,16 @@ export const connection = ({ faults, log, tls }: steering.Parts) =>
     else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
   })
 
-const foreignToken = requests.json({ access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 })
+const foreignToken = requests.json({
+  access_token: "token-of-another-origin",
+  token_type: "bearer",
+  expires_in: 3600
+})
 
 /** Responds to every request with a token, so that a client that follows a redirect here succeeds. */
 export const secondOrigin = (settings: Settings, log: RequestLog) =>
   Effect.flatMap(
     requests.current(settings),
-    (request) => log.record(request, tokenEndpoint.maxBodyBytes, () => Effect.succeed(foreignToken))
+    (request) =>
+      log.record(request, tokenEndpoint.maxBodyBytes, () => Effect.succeed(foreignToken))
   )

@@ -11,9 +11,15 @@ import type { Settings } from "./settings.js"
 export type FaultQueue = ReturnType<typeof make>
 
 const wholeTimes: rules.Rule = (value) =>
-  value === Infinity ? undefined : rules.wholeNumber(1, Infinity, "must be a whole number from 1, or Infinity")(value)
+  value === Infinity
+    ? undefined
+    : rules.wholeNumber(1, Infinity, "must be a whole number from 1, or Infinity")(value)
 
-const onRequest = { on: rules.oneOf("token", "api"), times: wholeTimes, scenario: rules.optional(rules.text) }
+const onRequest = {
+  on: rules.oneOf("token", "api"),
+  times: wholeTimes,
+  scenario: rules.optional(rules.text)
+}
 
 const onConnection = { ...onRequest, on: rules.oneOf("connection") }
 
@@ -34,11 +40,21 @@ const length: rules.Rule = (value) =>
 const redirectTargets = rules.oneOf("elsewhere", "itself", "loop")
 
 const redirectTarget: rules.Rule = (value) =>
-  Predicate.isReadonlyRecord(value) ? rules.optional(rules.headerValue)(value["location"]) : redirectTargets(value)
+  Predicate.isReadonlyRecord(value)
+    ? rules.optional(rules.headerValue)(value["location"])
+    : redirectTargets(value)
 
 /** Rules for the fields of each step. */
-const stepRules: { readonly [Tag in Fault["_tag"]]: rules.Rules<Omit<Extract<Fault, { _tag: Tag }>, "_tag">> } = {
-  Answer: { ...onRequest, delay: rules.duration, status: rules.status, headers: rules.headers, body },
+const stepRules: {
+  readonly [Tag in Fault["_tag"]]: rules.Rules<Omit<Extract<Fault, { _tag: Tag }>, "_tag">>
+} = {
+  Answer: {
+    ...onRequest,
+    delay: rules.duration,
+    status: rules.status,
+    headers: rules.headers,
+    body
+  },
   Delay: { ...onRequest, delay: rules.duration },
   Hang: onRequest,
   Amend: { ...onRequest, fields, headers: rules.headers },
@@ -60,7 +76,9 @@ const checkStep = (option: string, step: Fault): Effect.Effect<void, EmulatorErr
   Effect.gen(function*() {
     yield* rules.check(option, step, rules.record)
     const { _tag } = step
-    if (!Object.hasOwn(stepRules, _tag)) return yield* rules.unusable(option, "must come from a function of Fault")
+    if (!Object.hasOwn(stepRules, _tag)) {
+      return yield* rules.unusable(option, "must come from a function of Fault")
+    }
     yield* rules.checkRecord(option, step, stepRules[_tag])
   })
 
@@ -69,17 +87,26 @@ const stepsOf = (given: Script | Scenario.Name) =>
   Effect.gen(function*() {
     if (typeof given !== "string") return { steps: [given].flat(), needsTls: false }
     if (!Object.hasOwn(Scenario.all, given)) {
-      return yield* rules.unusable("scenario", "must be a name that the emulator's --list prints")
+      return yield* rules.unusable(
+        "scenario",
+        "must be a name that the emulator's --list prints"
+      )
     }
     const { script, tls } = Scenario.all[given]
-    return { steps: [script].flat().map((step): Fault => ({ ...step, scenario: given })), needsTls: tls }
+    return {
+      steps: [script].flat().map((step): Fault => ({ ...step, scenario: given })),
+      needsTls: tls
+    }
   })
 
 export const make = (settings: Settings) => {
   const queue: Array<Fault> = []
   return {
     /** If a step cannot be performed, fails and appends none. */
-    append: (given: Script | Scenario.Name, times?: number): Effect.Effect<void, EmulatorError> =>
+    append: (
+      given: Script | Scenario.Name,
+      times?: number
+    ): Effect.Effect<void, EmulatorError> =>
       Effect.gen(function*() {
         const { needsTls, steps } = yield* stepsOf(given)
         yield* Effect.forEach(steps, (step, index) => checkStep(`script[${index}]`, step))
@@ -96,9 +123,17 @@ export const make = (settings: Settings) => {
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.
      */
     take: (place: Kind | "connection", isReused = false): Fault | undefined => {
-      const index = queue.findIndex(({ _tag, on }) => on === place && (isReused || _tag !== "Stale"))
+      const index = queue.findIndex(({ _tag, on }) =>
+        on === place && (isReused || _tag !== "Stale")
+      )
       const fault = queue[index]
-      if (fault) queue.splice(index, 1, ...(fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []))
+      if (fault) {
+        queue.splice(
+          index,
+          1,
+          ...(fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : [])
+        )
+      }
       return fault
     },
     pending: Effect.sync((): ReadonlyArray<Fault> => [...queue]),

@@ -9,11 +9,20 @@ export type Entry =
   & Partial<RecordedRequest>
 
 /** The part that is shown: no secret, and of its token only the number. */
-export const shown = ({ endedAt, id, method, reason, startedAt, status, token, url }: Entry) => ({
-  ...{ id, method, url, startedAt, endedAt: Option.getOrNull(endedAt), status: Option.getOrNull(status) },
+export const shown = (
+  { endedAt, id, method, reason, startedAt, status, token, url }: Entry
+) => ({
+  id,
+  method,
+  url,
+  startedAt,
+  endedAt: Option.getOrNull(endedAt),
+  status: Option.getOrNull(status),
   reason: Option.getOrNull(reason),
   token: Option.getOrNull(Option.map(token, ({ expiresAt, id }) => ({ id, expiresAt }))),
-  duration: Option.getOrNull(Option.map(endedAt, (end) => end.epochMillis - startedAt.epochMillis))
+  duration: Option.getOrNull(
+    Option.map(endedAt, (end) => end.epochMillis - startedAt.epochMillis)
+  )
 })
 
 /** A line of the log, without the query: the start of a request or of a connection that met a fault, or its end. */
@@ -32,7 +41,11 @@ export const logLine = (entry: Entry): string => {
 /** The line as one JSON object. */
 export const logJson = (entry: Entry): string => {
   const all = shown(entry)
-  return JSON.stringify({ event: all.endedAt === null ? "start" : "end", ...all, url: withoutQuery(all.url) })
+  return JSON.stringify({
+    event: all.endedAt === null ? "start" : "end",
+    ...all,
+    url: withoutQuery(all.url)
+  })
 }
 
 const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")

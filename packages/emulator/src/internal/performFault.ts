@@ -32,10 +32,12 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Effect.sync(() => write(outgoing, status, headers, content))
 
   return Fault.match(fault, {
-    Answer: ({ body, delay, headers, status }) => Effect.delay(respond(status, headers, body), delay),
+    Answer: ({ body, delay, headers, status }) =>
+      Effect.delay(respond(status, headers, body), delay),
     Delay: ({ delay }) => Effect.delay(regular, delay),
     Hang: () => Effect.never,
-    Amend: ({ fields, headers }) => changed(context, headers, (token) => encode({ ...decode(token), ...fields })),
+    Amend: ({ fields, headers }) =>
+      changed(context, headers, (token) => encode({ ...decode(token), ...fields })),
     Gzip: () => changed(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
@@ -53,14 +55,21 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
   })
 }
 
-const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
+const decode = (body: Uint8Array) =>
+  JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
 
-const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
+const encode = (fields: Readonly<Record<string, unknown>>) =>
+  Buffer.from(JSON.stringify(fields))
 
-const echo = ({ text }: Body) => encode({ error: "invalid_request", error_description: `The body was: ${text}` })
+const echo = ({ text }: Body) =>
+  encode({ error: "invalid_request", error_description: `The body was: ${text}` })
 
 /** The regular response with another body and more headers. Only a 200 is changed. */
-const changed = ({ regular, request }: FaultContext, added: Fault.Headers, change: (body: Uint8Array) => Uint8Array) =>
+const changed = (
+  { regular, request }: FaultContext,
+  added: Fault.Headers,
+  change: (body: Uint8Array) => Uint8Array
+) =>
   Effect.map(regular, (response) => {
     const { body, headers: { "content-length": _, ...headers }, status } = response
     return status === 200 && body._tag === "Uint8Array"
@@ -73,27 +82,45 @@ const httpDateIn = (wait: Duration.DurationInput) =>
   Effect.map(
     DateTime.now,
     (now) =>
-      DateTime.toDateUtc(DateTime.addDuration(now, Duration.min(Duration.decode(wait), Duration.days(365))))
+      DateTime.toDateUtc(
+        DateTime.addDuration(now, Duration.min(Duration.decode(wait), Duration.days(365)))
+      )
         .toUTCString()
   )
 
-const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: FaultContext): Fault.Headers => {
-  const ours = { elsewhere: `${secondOrigin}${request.url}`, itself: `${settings.basePath}/moved`, loop: request.url }
+const location = (
+  to: Fault.RedirectTarget,
+  { request, secondOrigin, settings }: FaultContext
+): Fault.Headers => {
+  const ours = {
+    elsewhere: `${secondOrigin}${request.url}`,
+    itself: `${settings.basePath}/moved`,
+    loop: request.url
+  }
   const target = typeof to === "string" ? ours[to] : to.location
   return target === undefined ? {} : { Location: target }
 }
 
 /** The platform does not write a response that has ended. It only reads the status of the returned value. */
-export const write = (outgoing: ServerResponse, status: number, headers: Fault.Headers, body: Uint8Array) => {
+export const write = (
+  outgoing: ServerResponse,
+  status: number,
+  headers: Fault.Headers,
+  body: Uint8Array
+) => {
   outgoing.statusCode = status
   for (const [name, values] of Object.entries(headers)) outgoing.setHeader(name, values)
-  if (body.length > 0 && !outgoing.hasHeader("content-type")) outgoing.setHeader("content-type", "application/json")
+  if (body.length > 0 && !outgoing.hasHeader("content-type")) {
+    outgoing.setHeader("content-type", "application/json")
+  }
   outgoing.end(body)
   return HttpServerResponse.empty({ status })
 }
 
 const writeHead = (outgoing: ServerResponse, status: number) =>
-  Effect.sync(() => outgoing.writeHead(status, { "Content-Type": "application/json" }).flushHeaders())
+  Effect.sync(() =>
+    outgoing.writeHead(status, { "Content-Type": "application/json" }).flushHeaders()
+  )
 
 /** Writes one space at a time, which JSON allows, until the client disconnects. */
 const drip = (outgoing: ServerResponse, status: number, every: Duration.DurationInput) =>

@@ -12,34 +12,51 @@ export const maxBodyBytes = 1024 * 1024
 export const respond = ({ body, request, settings, tokens }: Exchange) =>
   Effect.gen(function*() {
     const { basePath, header: { name, prefix }, tokenPath } = settings
-    if (request.kind === "other") return yield* refuse(404, `This server has no path outside ${basePath}/.`)
+    if (request.kind === "other") {
+      return yield* refuse(404, `This server has no path outside ${basePath}/.`)
+    }
     const [value = "", ...repeated] = request.header(name)
-    if (repeated.length > 0) return yield* challenge(400, "invalid_request", "The token was sent more than once")
+    if (repeated.length > 0) {
+      return yield* challenge(400, "invalid_request", "The token was sent more than once")
+    }
     const token = value.slice(prefix.length)
     // RFC 9110 section 11.1: the scheme is case-insensitive.
     if (token === "" || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase()) {
       if (isTokenRequest(request, body, settings)) {
         return yield* refuse(404, `The path of the token endpoint is exactly ${tokenPath}.`)
       }
-      const reason = `Send ${name}: ${prefix}<access token>. Request a token with POST ${tokenPath}.`
+      const reason =
+        `Send ${name}: ${prefix}<access token>. Request a token with POST ${tokenPath}.`
       // RFC 6750 section 3.1: a request without authentication information gets no error code.
       return yield* refuse(401, reason, undefined, { "www-authenticate": realm })
     }
     const { clientId } = yield* tokens.find(token).pipe(
-      Effect.catchAll((reason) => challenge(401, "invalid_token", `The access token ${reason}`))
+      Effect.catchAll((reason) =>
+        challenge(401, "invalid_token", `The access token ${reason}`)
+      )
     )
-    if (body.received > maxBodyBytes) return yield* refuse(413, `The body is larger than ${maxBodyBytes} bytes.`)
+    if (body.received > maxBodyBytes) {
+      return yield* refuse(413, `The body is larger than ${maxBodyBytes} bytes.`)
+    }
     return canned(request, settings) ?? describeRequest(request, body, token, clientId)
   })
 
 const realm = `Bearer realm="store-api"`
 
 const challenge = (status: number, error: string, reason: string) =>
-  refuse(status, reason, error, { "www-authenticate": `${realm}, error="${error}", error_description="${reason}"` })
+  refuse(status, reason, error, {
+    "www-authenticate": `${realm}, error="${error}", error_description="${reason}"`
+  })
 
 /** Whether a request without a token is a token request to a wrong path. */
-const isTokenRequest = ({ header, method, path }: Request, body: Body, { basePath }: Settings) => {
-  const isForm = header("content-type").some((type) => /^application\/x-www-form-urlencoded\b/i.test(type))
+const isTokenRequest = (
+  { header, method, path }: Request,
+  body: Body,
+  { basePath }: Settings
+) => {
+  const isForm = header("content-type").some((type) =>
+    /^application\/x-www-form-urlencoded\b/i.test(type)
+  )
   const isGrant = isForm && /(^|&)grant_type=/.test(body.text)
   return method === "POST" && (isGrant || path.startsWith(`${basePath}/v1/oauth`))
 }
@@ -47,16 +64,33 @@ const isTokenRequest = ({ header, method, path }: Request, body: Body, { basePat
 /** The response that the options name for this request. */
 const canned = ({ method, outgoing, path }: Request, { basePath, responses }: Settings) => {
   const found = responses.find((response) =>
-    `${basePath}${response.path}` === path && (response.method ?? method).toUpperCase() === method
+    `${basePath}${response.path}` === path &&
+    (response.method ?? method).toUpperCase() === method
   )
   if (found === undefined) return undefined
   const { body = "", headers = {}, status = 200 } = found
-  return write(outgoing, status, headers, Buffer.from(typeof body === "string" ? body : JSON.stringify(body)))
+  return write(
+    outgoing,
+    status,
+    headers,
+    Buffer.from(typeof body === "string" ? body : JSON.stringify(body))
+  )
 }
 
 /** Describes the request without the token. */
-const describeRequest = ({ method, path, query = "" }: Request, body: Body, token: string, clientId: string) => {
+const describeRequest = (
+  { method, path, query = "" }: Request,
+  body: Body,
+  token: string,
+  clientId: string
+) => {
   const hide = (text: string) =>
     text.replaceAll(token, "<redacted>").replaceAll(encodeURIComponent(token), "<redacted>")
-  return json({ method, path: hide(path), query: hide(query), clientId, body: hide(body.text) || undefined })
+  return json({
+    method,
+    path: hide(path),
+    query: hide(query),
+    clientId,
+    body: hide(body.text) || undefined
+  })
 }

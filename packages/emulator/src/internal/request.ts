@@ -31,12 +31,22 @@ export interface Exchange {
 
 const notStored = { "cache-control": "no-store", pragma: "no-cache" }
 
-export const json = (content: unknown, status = 200, headers: Readonly<Record<string, string>> = {}) =>
-  HttpServerResponse.unsafeJson(content, { status, headers: { ...notStored, ...headers } })
+export const json = (
+  content: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {}
+) => HttpServerResponse.unsafeJson(content, { status, headers: { ...notStored, ...headers } })
 
 /** Fails with a response, and with the reason for it: a sentence of ours, so that it holds no part of the request. */
-export const refuse = (status: number, reason: string, error?: string, headers?: Readonly<Record<string, string>>) => {
-  const content = error === undefined ? { message: reason } : { error, error_description: reason }
+export const refuse = (
+  status: number,
+  reason: string,
+  error?: string,
+  headers?: Readonly<Record<string, string>>
+) => {
+  const content = error === undefined
+    ? { message: reason }
+    : { error, error_description: reason }
   return Effect.fail({ reason, response: json(content, status, headers) })
 }
 
@@ -79,7 +89,9 @@ export const readBody = ({ incoming }: Request, limit: number) =>
     let received = 0
     const finish = () => {
       incoming.off("data", read).resume()
-      resume(Effect.succeed({ text: Buffer.concat(chunks).subarray(0, limit).toString(), received }))
+      resume(
+        Effect.succeed({ text: Buffer.concat(chunks).subarray(0, limit).toString(), received })
+      )
     }
     const read = (chunk: Buffer) => {
       if (received <= limit) chunks.push(chunk)

@@ -30,11 +30,14 @@ export interface ObserverService {
    * Runs when a token was issued or revoked, before the response is sent. Receives an effect that reads the tokens.
    * Default: nothing.
    */
-  readonly onTokens?: ((tokens: Effect.Effect<ReadonlyArray<IssuedToken>>) => Effect.Effect<void>) | undefined
+  readonly onTokens?:
+    | ((tokens: Effect.Effect<ReadonlyArray<IssuedToken>>) => Effect.Effect<void>)
+    | undefined
 }
 
 const hidden = "<redacted>"
-const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret|token|assertion|password|key)=/i
+const sensitiveParameter =
+  /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret|token|assertion|password|key)=/i
 
 const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
 
@@ -45,25 +48,37 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   const { clients, header } = settings
   const records: Array<{ current: RecordedRequest }> = []
   let lastId = 0
-  const sensitive = ["authorization", "proxy-authorization", "cookie", "x-api-key", header.name.toLowerCase()]
+  const sensitive = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    header.name.toLowerCase()
+  ]
 
   const holdsSecret = (text: string) =>
     decodings(text).some((decoded) =>
-      tokens.occurIn(decoded) || clients.some(({ clientSecret }) => decoded.includes(Redacted.value(clientSecret)))
+      tokens.occurIn(decoded) ||
+      clients.some(({ clientSecret }) => decoded.includes(Redacted.value(clientSecret)))
     )
 
   const printableUrl = ({ path, query = "", url }: Request) => {
     if (holdsSecret(path)) return hidden
-    const isSensitive = holdsSecret(query) || decodings(query).some((decoded) => sensitiveParameter.test(decoded))
+    const isSensitive = holdsSecret(query) ||
+      decodings(query).some((decoded) => sensitiveParameter.test(decoded))
     return isSensitive ? `${path}?${hidden}` : url
   }
 
   const printableHeader = ([name, values = []]: [string, Array<string> | undefined]) => {
     const value = values.join(", ")
-    return [name, sensitive.includes(name) || holdsSecret(value) ? Redacted.make(value) : value] as const
+    return [
+      name,
+      sensitive.includes(name) || holdsSecret(value) ? Redacted.make(value) : value
+    ] as const
   }
 
-  const print = (entry: Entry) => observer.onLine?.(logLine(entry), logJson(entry)) ?? Effect.void
+  const print = (entry: Entry) =>
+    observer.onLine?.(logLine(entry), logJson(entry)) ?? Effect.void
 
   const onArrival = (request: Request, startedAt: DateTime.Utc): RecordedRequest => ({
     id: ++lastId,
@@ -75,7 +90,10 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
     url: printableUrl(request),
     rawUrl: Redacted.make(request.url),
     headers: Object.fromEntries(Object.entries(request.headers).map(printableHeader)),
-    authorization: Option.map(Option.fromNullable(request.header(header.name)[0]), Redacted.make),
+    authorization: Option.map(
+      Option.fromNullable(request.header(header.name)[0]),
+      Redacted.make
+    ),
     clientAuthentication: [],
     body: Redacted.make(""),
     bodyBytes: 0,
@@ -85,14 +103,21 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   })
 
   /** Records the request, reads its body and responds. Updates the record after each step. */
-  const record = (request: Request, maxBodyBytes: number, respond: (exchange: Exchange) => Response) =>
+  const record = (
+    request: Request,
+    maxBodyBytes: number,
+    respond: (exchange: Exchange) => Response
+  ) =>
     Effect.gen(function*() {
       const entry = { current: onArrival(request, yield* DateTime.now) }
       const update = (change: Partial<RecordedRequest>) => {
         entry.current = { ...entry.current, ...change }
       }
       const end = Effect.flatMap(DateTime.now, (now) => {
-        update({ endedAt: Option.some(now), ...(observer.keep === Infinity ? {} : { body: Redacted.make("") }) })
+        update({
+          endedAt: Option.some(now),
+          ...(observer.keep === Infinity ? {} : { body: Redacted.make("") })
+        })
         return print(entry.current)
       })
       records.push(entry)
@@ -103,8 +128,14 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       yield* print(entry.current)
       return yield* Effect.gen(function*() {
         const body = yield* readBody(request, maxBodyBytes)
-        const methods = request.kind === "token" ? methodsIn(request, new URLSearchParams(body.text), settings) : []
-        update({ clientAuthentication: methods, body: Redacted.make(body.text), bodyBytes: body.received })
+        const methods = request.kind === "token"
+          ? methodsIn(request, new URLSearchParams(body.text), settings)
+          : []
+        update({
+          clientAuthentication: methods,
+          body: Redacted.make(body.text),
+          bodyBytes: body.received
+        })
         const response = yield* respond({ request, body, settings, tokens, update })
         update({ status: Option.some(response.status) })
         return response
@@ -114,8 +145,16 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   /** Reports the fault of a connection, and the end of the connection. */
   const connection = (socket: Socket, fault: Fault) =>
     Effect.gen(function*() {
-      const start = { startedAt: yield* DateTime.now, status: Option.none(), token: Option.none() }
-      const failed = { ...start, reason: Option.some(nameOfFault(fault)), endedAt: Option.none() }
+      const start = {
+        startedAt: yield* DateTime.now,
+        status: Option.none(),
+        token: Option.none()
+      }
+      const failed = {
+        ...start,
+        reason: Option.some(nameOfFault(fault)),
+        endedAt: Option.none()
+      }
       yield* print(failed)
       yield* Effect.ignore(Effect.tryPromise(() => finished(socket)))
       yield* print({ ...failed, endedAt: Option.some(yield* DateTime.now) })
@@ -124,7 +163,9 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   return {
     record,
     connection,
-    all: Effect.sync((): ReadonlyArray<RecordedRequest> => records.map(({ current }) => current)),
+    all: Effect.sync((): ReadonlyArray<RecordedRequest> =>
+      records.map(({ current }) => current)
+    ),
     clear: Effect.sync(() => void records.splice(0))
   }
 }

@@ -12,10 +12,17 @@ export type Rule = (value: unknown) => string | undefined
 /** A rule for each field. */
 export type Rules<A> = { readonly [Field in keyof A]-?: Rule }
 
-export const unusable = (option: string, problem: string, reason: EmulatorError["reason"] = "InvalidOption") =>
-  new EmulatorError({ reason, option, problem })
+export const unusable = (
+  option: string,
+  problem: string,
+  reason: EmulatorError["reason"] = "InvalidOption"
+) => new EmulatorError({ reason, option, problem })
 
-export const check = (option: string, value: unknown, rule: Rule): Effect.Effect<void, EmulatorError> => {
+export const check = (
+  option: string,
+  value: unknown,
+  rule: Rule
+): Effect.Effect<void, EmulatorError> => {
   const problem = rule(value)
   return problem === undefined ? Effect.void : unusable(option, problem)
 }
@@ -40,7 +47,8 @@ const rule = (isUsable: (value: unknown) => boolean, problem: string): Rule => (
   isUsable(value) ? undefined : problem
 
 /** A rule for a value that has a default. */
-export const optional = (rule: Rule): Rule => (value) => value === undefined ? undefined : rule(value)
+export const optional = (rule: Rule): Rule => (value) =>
+  value === undefined ? undefined : rule(value)
 
 export const boolean = rule(Predicate.isBoolean, "must be true or false")
 export const list = rule(Array.isArray, "must be a list")
@@ -57,18 +65,25 @@ export const wholeNumber = (
   least: number,
   most: number,
   problem = `must be a whole number from ${least} to ${most}`
-) => rule((value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most, problem)
+) =>
+  rule(
+    (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
+    problem
+  )
 
 /** The rule applies to the text of the secret. */
 export const secret = (rule: Rule): Rule => (value) =>
-  Redacted.isRedacted(value) ? rule(Redacted.value(value)) : "must be wrapped with Redacted.make"
+  Redacted.isRedacted(value)
+    ? rule(Redacted.value(value))
+    : "must be wrapped with Redacted.make"
 
 const decodeDuration = Option.liftThrowable(Duration.decode)
 
 /** In milliseconds. NaN for another value, and for less than zero, which `Duration` would turn into zero. */
 const millisOf = (value: unknown): number => {
   const decoded = decodeDuration(value as Duration.DurationInput) // throws for another type
-  const isBelowZero = (part: unknown) => Predicate.isString(part) ? part.startsWith("-") : !(Number(part) >= 0)
+  const isBelowZero = (part: unknown) =>
+    Predicate.isString(part) ? part.startsWith("-") : !(Number(part) >= 0)
   if (Option.isNone(decoded)) return NaN
   const isWrong = !Duration.isDuration(value) && [value].flat().some(isBelowZero)
   return isWrong ? NaN : Duration.toMillis(decoded.value)
@@ -86,10 +101,16 @@ export const positiveDuration = rule(
 
 export const status = wholeNumber(200, 999)
 
-export const headerName = matching(/^[\w!#$%&'*+.^`|~-]+$/, "must be the name of an HTTP header, such as Authorization")
+export const headerName = matching(
+  /^[\w!#$%&'*+.^`|~-]+$/,
+  "must be the name of an HTTP header, such as Authorization"
+)
 
 /** As Node checks it. */
-export const headerValue = matching(/^[\t\x20-\x7e\x80-\xff]*$/, "must be the value of an HTTP header")
+export const headerValue = matching(
+  /^[\t\x20-\x7e\x80-\xff]*$/,
+  "must be the value of an HTTP header"
+)
 
 const areHeaders = (value: unknown) =>
   Predicate.isReadonlyRecord(value) &&

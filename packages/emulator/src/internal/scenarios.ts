@@ -18,13 +18,19 @@ const aToken = { requests: 1 }
 const retried = { requests: 2 }
 const noToken = { error: "TokenResponseError", requests: 1 } as const
 const expired = { error: "TokenExpiredError", requests: 1 } as const
-const severalAttempts = { error: "TokenRequestError", reason: "Transport", attempts: "several" } as const
+const severalAttempts = {
+  error: "TokenRequestError",
+  reason: "Transport",
+  attempts: "several"
+} as const
 const timeout = { error: "TokenRequestError", reason: "Timeout", attempts: "several" } as const
 const untrusted = { error: "TokenRequestError", reason: "Certificate", attempts: 1 } as const
 const redirected = { error: "TokenRequestError", reason: "Redirect", attempts: 1 } as const
 const tooLarge = { error: "TokenRequestError", reason: "TooLarge", attempts: 1 } as const
 const outage = { error: "TokenRefusedError", reason: "Unavailable", requests: 6 } as const
-const refused = (reason: string) => ({ error: "TokenRefusedError", reason, requests: 1 } as const)
+const refused = (
+  reason: string
+) => ({ error: "TokenRefusedError", reason, requests: 1 } as const)
 
 /** Some clients accept what nobody asked for. */
 const undecoded = {
@@ -34,47 +40,82 @@ const undecoded = {
 const always = { times: Infinity }
 const onApi = { on: "api" } as const
 const contentType = (type: string) => ({ headers: { "Content-Type": type } })
-const retryAfter = (...values: ReadonlyArray<string>) => ({ headers: { "Retry-After": values } })
+const retryAfter = (...values: ReadonlyArray<string>) => ({
+  headers: { "Retry-After": values }
+})
 
-const token = JSON.stringify({ access_token: "token-of-a-scenario", token_type: "bearer", expires_in: 3600 })
+const token = JSON.stringify({
+  access_token: "token-of-a-scenario",
+  token_type: "bearer",
+  expires_in: 3600
+})
 
-const html = { headers: { "Content-Type": "text/html" }, body: "<html><body><h1>No</h1></body></html>" }
+const html = {
+  headers: { "Content-Type": "text/html" },
+  body: "<html><body><h1>No</h1></body></html>"
+}
 const persistentHtml = { ...html, times: Infinity }
-const persistentJson = { times: Infinity, body: `{"errors":[{"errorCode":"Invented","message":"Out of order"}]}` }
-const gatewayError = { body: `{"fault":{"faultstring":"No","detail":{"errorcode":"oauth.v2.Invented"}}}` }
+const persistentJson = {
+  times: Infinity,
+  body: `{"errors":[{"errorCode":"Invented","message":"Out of order"}]}`
+}
+const gatewayError = {
+  body: `{"fault":{"faultstring":"No","detail":{"errorcode":"oauth.v2.Invented"}}}`
+}
 const oauthError = (error: string, description = "A description") => ({
   body: JSON.stringify({ error, error_description: description })
 })
 
-const unauthorized = (error: string, options: Fault.Options = { on: "api", times: Infinity }) =>
-  Fault.status(401, { ...options, headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${error}` } })
+const unauthorized = (
+  error: string,
+  options: Fault.Options = { on: "api", times: Infinity }
+) =>
+  Fault.status(401, {
+    ...options,
+    headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${error}` }
+  })
 
 /** In the order of the README. */
 export const scenarios = {
   // The token endpoint responds with 200.
   "token/specification": scenario(aToken, []),
-  "token/charset": scenario(aToken, Fault.fields({}, contentType("application/json;charset=UTF-8"))),
+  "token/charset": scenario(
+    aToken,
+    Fault.fields({}, contentType("application/json;charset=UTF-8"))
+  ),
   "token/bearer-capitalised": scenario(aToken, Fault.fields({ token_type: "Bearer" })),
   "token/bearer-upper-case": scenario(aToken, Fault.fields({ token_type: "BEARER" })),
   "token/token-type-absent": scenario(aToken, Fault.fields({ token_type: undefined })),
-  "token/only-required-fields": scenario(aToken, Fault.fields({
-    expires_in: undefined,
-    scope: undefined,
-    application_name: undefined,
-    "developer.email": undefined,
-    issued_at: undefined,
-    client_id: undefined
-  })),
-  "token/extra-fields": scenario(aToken, Fault.fields({ refresh_count: "0", nested: { of: ["anything", null] } })),
+  "token/only-required-fields": scenario(
+    aToken,
+    Fault.fields({
+      expires_in: undefined,
+      scope: undefined,
+      application_name: undefined,
+      "developer.email": undefined,
+      issued_at: undefined,
+      client_id: undefined
+    })
+  ),
+  "token/extra-fields": scenario(
+    aToken,
+    Fault.fields({ refresh_count: "0", nested: { of: ["anything", null] } })
+  ),
   "token/issued-at-number": scenario(aToken, Fault.fields({ issued_at: 1_700_000_000_000 })),
-  "token/chunked": scenario(aToken, Fault.fields({}, { headers: { "Transfer-Encoding": "chunked" } })),
+  "token/chunked": scenario(
+    aToken,
+    Fault.fields({}, { headers: { "Transfer-Encoding": "chunked" } })
+  ),
   "token/long-token": scenario(aToken, Fault.fields({ access_token: "t".repeat(8 * 1024) })),
   "token/slow-answer": scenario(aToken, Fault.delay("1 second")),
   "token/expires-in-absent": scenario(aToken, Fault.fields({ expires_in: undefined })),
   "token/expires-in-null": scenario(aToken, Fault.fields({ expires_in: null })),
   "token/expires-in-digits": scenario(aToken, Fault.fields({ expires_in: "1799" })),
   "token/expires-in-one": scenario(aToken, Fault.fields({ expires_in: 1 })),
-  "token/expires-in-larger-than-an-hour": scenario(aToken, Fault.fields({ expires_in: 86_400 })),
+  "token/expires-in-larger-than-an-hour": scenario(
+    aToken,
+    Fault.fields({ expires_in: 86_400 })
+  ),
   "token/expires-in-fraction": scenario(aToken, Fault.fields({ expires_in: 1799.9 })),
   "token/expires-in-huge": scenario(aToken, Fault.fields({ expires_in: 1e15 })),
   "token/unasked-continue": scenario(undecoded, Fault.unaskedContinue(always)),
@@ -89,28 +130,69 @@ export const scenarios = {
   "token/access-token-empty": scenario(noToken, Fault.fields({ access_token: "" })),
   "token/access-token-null": scenario(noToken, Fault.fields({ access_token: null })),
   "token/access-token-number": scenario(noToken, Fault.fields({ access_token: 12345 })),
-  "token/access-token-object": scenario(noToken, Fault.fields({ access_token: { value: "token-of-a-scenario" } })),
-  "token/access-token-with-line-break": scenario(noToken, Fault.fields({ access_token: "token\r\nX-Injected: 1" })),
-  "token/access-token-with-trailing-line-feed": scenario(noToken, Fault.fields({ access_token: "token\n" })),
-  "token/access-token-with-nul": scenario(noToken, Fault.fields({ access_token: "token\u0000" })),
+  "token/access-token-object": scenario(
+    noToken,
+    Fault.fields({ access_token: { value: "token-of-a-scenario" } })
+  ),
+  "token/access-token-with-line-break": scenario(
+    noToken,
+    Fault.fields({ access_token: "token\r\nX-Injected: 1" })
+  ),
+  "token/access-token-with-trailing-line-feed": scenario(
+    noToken,
+    Fault.fields({ access_token: "token\n" })
+  ),
+  "token/access-token-with-nul": scenario(
+    noToken,
+    Fault.fields({ access_token: "token\u0000" })
+  ),
   "token/access-token-with-space": scenario(noToken, Fault.fields({ access_token: "to ken" })),
   "token/access-token-not-ascii": scenario(noToken, Fault.fields({ access_token: "tök€n" })),
-  "token/access-token-absurdly-long": scenario(noToken, Fault.fields({ access_token: "t".repeat(32 * 1024) })),
+  "token/access-token-absurdly-long": scenario(
+    noToken,
+    Fault.fields({ access_token: "t".repeat(32 * 1024) })
+  ),
   "token/token-type-other": scenario(noToken, Fault.fields({ token_type: "mac" })),
-  "token/token-type-with-line-break": scenario(noToken, Fault.fields({ token_type: "bearer\r\nX-Injected: 1" })),
-  "token/body-html": scenario(noToken, Fault.body("<!DOCTYPE html><html><body>Welcome</body></html>", contentType("text/html"))),
-  "token/body-form": scenario(noToken, Fault.body("access_token=token-of-a-scenario", contentType("application/x-www-form-urlencoded"))),
+  "token/token-type-with-line-break": scenario(
+    noToken,
+    Fault.fields({ token_type: "bearer\r\nX-Injected: 1" })
+  ),
+  "token/body-html": scenario(
+    noToken,
+    Fault.body("<!DOCTYPE html><html><body>Welcome</body></html>", contentType("text/html"))
+  ),
+  "token/body-form": scenario(
+    noToken,
+    Fault.body(
+      "access_token=token-of-a-scenario",
+      contentType("application/x-www-form-urlencoded")
+    )
+  ),
   "token/body-array": scenario(noToken, Fault.body(`[${token}]`)),
   "token/body-null": scenario(noToken, Fault.body("null")),
   "token/body-string": scenario(noToken, Fault.body(`"token-of-a-scenario"`)),
   "token/body-truncated": scenario(noToken, Fault.body(token.slice(0, -8))),
   "token/body-trailing": scenario(noToken, Fault.body(`${token}}`)),
-  "token/body-deeply-nested": scenario(noToken, Fault.body("[".repeat(10_000) + "]".repeat(10_000))),
-  "token/body-utf-16": scenario(noToken, Fault.body(Buffer.from(token, "utf16le"), contentType("application/json;charset=UTF-16"))),
-  "token/body-garbage": scenario(noToken, Fault.body(Buffer.from(Array.from({ length: 256 }, (_, index) => (index * 167 + 13) % 256)))),
+  "token/body-deeply-nested": scenario(
+    noToken,
+    Fault.body("[".repeat(10_000) + "]".repeat(10_000))
+  ),
+  "token/body-utf-16": scenario(
+    noToken,
+    Fault.body(Buffer.from(token, "utf16le"), contentType("application/json;charset=UTF-16"))
+  ),
+  "token/body-garbage": scenario(
+    noToken,
+    Fault.body(
+      Buffer.from(Array.from({ length: 256 }, (_, index) => (index * 167 + 13) % 256))
+    )
+  ),
   "token/body-nothing": scenario(noToken, Fault.body("")),
   "token/body-no-content": scenario(noToken, Fault.status(204)),
-  "token/body-oauth-error": scenario(refused("InvalidClient"), Fault.status(200, oauthError("invalid_client"))),
+  "token/body-oauth-error": scenario(
+    refused("InvalidClient"),
+    Fault.status(200, oauthError("invalid_client"))
+  ),
 
   // The connection to the token endpoint fails, or the response is slow, large or invalid.
   "token/reset-on-accept": scenario(severalAttempts, Fault.reset("connection", always)),
@@ -130,20 +212,38 @@ export const scenarios = {
   "token/silence-in-headers": scenario(timeout, Fault.silence("headers", always)),
   "token/silence-in-body": scenario(timeout, Fault.silence("body", always)),
   "token/drip": scenario(timeout, Fault.drip("50 millis", always)),
-  "token/drip-in-error": scenario({ error: "TokenRefusedError", reason: "Unavailable", or: [{ error: "TokenRequestError", reason: "Timeout" }], attempts: "several" }, Fault.drip("50 millis", { times: Infinity, status: 503 })),
+  "token/drip-in-error": scenario({
+    error: "TokenRefusedError",
+    reason: "Unavailable",
+    or: [{ error: "TokenRequestError", reason: "Timeout" }],
+    attempts: "several"
+  }, Fault.drip("50 millis", { times: Infinity, status: 503 })),
   "token/flood-100-mb": scenario(tooLarge, Fault.flood(100 * 1024 * 1024)),
   "token/flood-endless": scenario(tooLarge, Fault.flood(Infinity)),
   "token/bomb": scenario(tooLarge, Fault.bomb(100)),
-  "token/flood-100-mb-in-error": scenario(refused("InvalidRequest"), Fault.flood(100 * 1024 * 1024, { status: 400 })),
-  "token/flood-endless-in-error": scenario(refused("InvalidRequest"), Fault.flood(Infinity, { status: 400 })),
+  "token/flood-100-mb-in-error": scenario(
+    refused("InvalidRequest"),
+    Fault.flood(100 * 1024 * 1024, { status: 400 })
+  ),
+  "token/flood-endless-in-error": scenario(
+    refused("InvalidRequest"),
+    Fault.flood(Infinity, { status: 400 })
+  ),
   "token/bomb-in-error": scenario(refused("InvalidRequest"), Fault.bomb(100, { status: 400 })),
-  "token/fails-then-works": scenario({ requests: 4 }, [Fault.status(503), Fault.reset("body"), Fault.status(500)]),
+  "token/fails-then-works": scenario({ requests: 4 }, [
+    Fault.status(503),
+    Fault.reset("body"),
+    Fault.status(500)
+  ]),
   "token/uneven-delays": scenario({ requests: 3 }, [
     Fault.status(503, { delay: "170 millis" }),
     Fault.status(500, { delay: "20 millis" }),
     Fault.delay("230 millis")
   ]),
-  "token/stale-connection": scenario({ requests: "several" }, [Fault.status(503), Fault.stale()]),
+  "token/stale-connection": scenario({ requests: "several" }, [
+    Fault.status(503),
+    Fault.stale()
+  ]),
 
   // TLS fails.
   "token/tls": overTls(aToken, []),
@@ -166,19 +266,34 @@ export const scenarios = {
   "token/redirect-308-to-itself": scenario(redirected, Fault.redirect(308, "itself")),
   "token/redirect-loop": scenario(redirected, Fault.redirect(307, "loop", always)),
   "token/redirect-without-location": scenario(redirected, Fault.redirect(302, {})),
-  "token/redirect-to-no-url": scenario(redirected, Fault.redirect(302, { location: "http://[" })),
-  "token/redirect-to-another-scheme": scenario(redirected, Fault.redirect(302, { location: "ftp://store.example.invalid/token" })),
+  "token/redirect-to-no-url": scenario(
+    redirected,
+    Fault.redirect(302, { location: "http://[" })
+  ),
+  "token/redirect-to-another-scheme": scenario(
+    redirected,
+    Fault.redirect(302, { location: "ftp://store.example.invalid/token" })
+  ),
   "token/redirect-to-nothing": scenario(redirected, Fault.redirect(302, { location: "" })),
-  "token/redirect-with-endless-body": scenario(redirected, Fault.flood(Infinity, { status: 302 })),
+  "token/redirect-with-endless-body": scenario(
+    redirected,
+    Fault.flood(Infinity, { status: 302 })
+  ),
   "token/redirect-302-to-http": overTls(redirected, Fault.redirect(302, "elsewhere")),
   "token/redirect-307-to-http": overTls(redirected, Fault.redirect(307, "elsewhere")),
 
   // The token endpoint responds with an error status.
-  "token/400-rfc": scenario(refused("InvalidRequest"), Fault.status(400, oauthError("invalid_request"))),
+  "token/400-rfc": scenario(
+    refused("InvalidRequest"),
+    Fault.status(400, oauthError("invalid_request"))
+  ),
   "token/400-gateway": scenario(refused("InvalidRequest"), Fault.status(400, gatewayError)),
   "token/400-html": scenario(refused("InvalidRequest"), Fault.status(400, html)),
   "token/400-nothing": scenario(refused("InvalidRequest"), Fault.status(400)),
-  "token/401-rfc": scenario(refused("InvalidClient"), Fault.status(401, oauthError("invalid_client"))),
+  "token/401-rfc": scenario(
+    refused("InvalidClient"),
+    Fault.status(401, oauthError("invalid_client"))
+  ),
   "token/401-gateway": scenario(refused("InvalidClient"), Fault.status(401, gatewayError)),
   "token/401-html": scenario(refused("InvalidClient"), Fault.status(401, html)),
   "token/401-nothing": scenario(refused("InvalidClient"), Fault.status(401)),
@@ -190,30 +305,57 @@ export const scenarios = {
   "token/405": scenario(refused("Other"), Fault.status(405)),
   "token/413": scenario(refused("Other"), Fault.status(413)),
   "token/echo": scenario(refused("InvalidRequest"), Fault.echo(400)),
-  "token/control-characters": scenario(refused("InvalidRequest"), Fault.status(
-    400,
-    oauthError("invalid_request\u0007", "line\r\nbreak \u001b[31mred\u001b[0m \u202eturned \u0000 nul")
-  )),
+  "token/control-characters": scenario(
+    refused("InvalidRequest"),
+    Fault.status(
+      400,
+      oauthError(
+        "invalid_request\u0007",
+        "line\r\nbreak \u001b[31mred\u001b[0m \u202eturned \u0000 nul"
+      )
+    )
+  ),
   "token/429-retry-after-seconds": scenario(retried, Fault.status(429, retryAfter("1"))),
   "token/429-retry-after-date": scenario(retried, Fault.retryDate(429, "2 seconds")),
   "token/429-retry-after-zero": scenario(retried, Fault.status(429, retryAfter("0"))),
-  "token/429-retry-after-past": scenario(retried, Fault.status(429, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))),
-  "token/429-retry-after-negative": scenario(refused("RateLimited"), Fault.status(429, retryAfter("-5"))),
-  "token/429-retry-after-fraction": scenario(refused("RateLimited"), Fault.status(429, retryAfter("0.5"))),
-  "token/429-retry-after-junk": scenario(refused("RateLimited"), Fault.status(429, retryAfter("soon"))),
+  "token/429-retry-after-past": scenario(
+    retried,
+    Fault.status(429, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))
+  ),
+  "token/429-retry-after-negative": scenario(
+    refused("RateLimited"),
+    Fault.status(429, retryAfter("-5"))
+  ),
+  "token/429-retry-after-fraction": scenario(
+    refused("RateLimited"),
+    Fault.status(429, retryAfter("0.5"))
+  ),
+  "token/429-retry-after-junk": scenario(
+    refused("RateLimited"),
+    Fault.status(429, retryAfter("soon"))
+  ),
   "token/429-retry-after-twice": scenario(retried, Fault.status(429, retryAfter("1", "2"))),
   "token/429-without-retry-after": scenario(refused("RateLimited"), Fault.status(429)),
-  "token/429-retry-after-year": scenario(refused("RateLimited"), Fault.status(429, retryAfter("31536000"))),
+  "token/429-retry-after-year": scenario(
+    refused("RateLimited"),
+    Fault.status(429, retryAfter("31536000"))
+  ),
   "token/503-retry-after-seconds": scenario(retried, Fault.status(503, retryAfter("1"))),
   "token/503-retry-after-date": scenario(retried, Fault.retryDate(503, "2 seconds")),
   "token/503-retry-after-zero": scenario(retried, Fault.status(503, retryAfter("0"))),
-  "token/503-retry-after-past": scenario(retried, Fault.status(503, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))),
+  "token/503-retry-after-past": scenario(
+    retried,
+    Fault.status(503, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))
+  ),
   "token/503-retry-after-negative": scenario(retried, Fault.status(503, retryAfter("-5"))),
   "token/503-retry-after-fraction": scenario(retried, Fault.status(503, retryAfter("0.5"))),
   "token/503-retry-after-junk": scenario(retried, Fault.status(503, retryAfter("soon"))),
   "token/503-retry-after-twice": scenario(retried, Fault.status(503, retryAfter("1", "2"))),
   "token/503-without-retry-after": scenario(retried, Fault.status(503)),
-  "token/503-retry-after-year": scenario(refused("Unavailable"), Fault.status(503, retryAfter("31536000"))),
+  "token/503-retry-after-year": scenario(
+    refused("Unavailable"),
+    Fault.status(503, retryAfter("31536000"))
+  ),
   "token/429-always": scenario(refused("RateLimited"), Fault.status(429, always)),
   "token/500-json": scenario(outage, Fault.status(500, persistentJson)),
   "token/500-html": scenario(outage, Fault.status(500, persistentHtml)),
@@ -235,20 +377,63 @@ export const scenarios = {
   "token/599-nothing": scenario(outage, Fault.status(599, always)),
 
   // The API rejects, refuses or redirects.
-  "api/401-once": scenario({ status: 200, requests: 2, newTokens: 1 }, unauthorized(`"invalid_token"`, onApi)),
-  "api/401-always": scenario({ status: 401, requests: 2, newTokens: 1 }, unauthorized(`"invalid_token"`)),
-  "api/401-hundred-at-once": scenario({ status: 200, calls: 100, requests: 200, newTokens: 1 }, Fault.revoke(onApi)),
-  "api/missing-scope": scenario({ status: 401, requests: 1, newTokens: 0 }, unauthorized(`"insufficient_scope"`)),
-  "api/missing-product": scenario({ status: 401, requests: 1, newTokens: 0 }, unauthorized(
-    `"invalid_token", error_description="oauth.v2.InvalidApiKeyForGivenResource: NoApiProductMatch"`
-  )),
-  "api/403": scenario({ status: 403, requests: 1, newTokens: 0 }, Fault.status(403, { on: "api", times: Infinity, body: `{"message":"no entitlement"}` })),
-  "api/redirect-301": scenario({ status: 301, requests: 1, newTokens: 0 }, Fault.redirect(301, "elsewhere", onApi)),
-  "api/redirect-302": scenario({ status: 302, requests: 1, newTokens: 0 }, Fault.redirect(302, "elsewhere", onApi)),
-  "api/redirect-303": scenario({ status: 303, requests: 1, newTokens: 0 }, Fault.redirect(303, "elsewhere", onApi)),
-  "api/redirect-307": scenario({ status: 307, requests: 1, newTokens: 0 }, Fault.redirect(307, "elsewhere", onApi)),
-  "api/redirect-308": scenario({ status: 308, requests: 1, newTokens: 0 }, Fault.redirect(308, "elsewhere", onApi)),
-  "api/redirect-to-http": overTls({ status: 302, requests: 1, newTokens: 0 }, Fault.redirect(302, "elsewhere", onApi)),
-  "api/pointed-elsewhere": scenario({ error: "UntrustedOriginError", requests: 0, newTokens: 0 }, []),
-  "api/only-literal-bearer": scenario({ status: 200, requests: 1, newTokens: 0 }, Fault.fields({ token_type: "bearer" }))
+  "api/401-once": scenario(
+    { status: 200, requests: 2, newTokens: 1 },
+    unauthorized(`"invalid_token"`, onApi)
+  ),
+  "api/401-always": scenario(
+    { status: 401, requests: 2, newTokens: 1 },
+    unauthorized(`"invalid_token"`)
+  ),
+  "api/401-hundred-at-once": scenario(
+    { status: 200, calls: 100, requests: 200, newTokens: 1 },
+    Fault.revoke(onApi)
+  ),
+  "api/missing-scope": scenario(
+    { status: 401, requests: 1, newTokens: 0 },
+    unauthorized(`"insufficient_scope"`)
+  ),
+  "api/missing-product": scenario(
+    { status: 401, requests: 1, newTokens: 0 },
+    unauthorized(
+      `"invalid_token", error_description="oauth.v2.InvalidApiKeyForGivenResource: NoApiProductMatch"`
+    )
+  ),
+  "api/403": scenario(
+    { status: 403, requests: 1, newTokens: 0 },
+    Fault.status(403, { on: "api", times: Infinity, body: `{"message":"no entitlement"}` })
+  ),
+  "api/redirect-301": scenario(
+    { status: 301, requests: 1, newTokens: 0 },
+    Fault.redirect(301, "elsewhere", onApi)
+  ),
+  "api/redirect-302": scenario(
+    { status: 302, requests: 1, newTokens: 0 },
+    Fault.redirect(302, "elsewhere", onApi)
+  ),
+  "api/redirect-303": scenario(
+    { status: 303, requests: 1, newTokens: 0 },
+    Fault.redirect(303, "elsewhere", onApi)
+  ),
+  "api/redirect-307": scenario(
+    { status: 307, requests: 1, newTokens: 0 },
+    Fault.redirect(307, "elsewhere", onApi)
+  ),
+  "api/redirect-308": scenario(
+    { status: 308, requests: 1, newTokens: 0 },
+    Fault.redirect(308, "elsewhere", onApi)
+  ),
+  "api/redirect-to-http": overTls(
+    { status: 302, requests: 1, newTokens: 0 },
+    Fault.redirect(302, "elsewhere", onApi)
+  ),
+  "api/pointed-elsewhere": scenario({
+    error: "UntrustedOriginError",
+    requests: 0,
+    newTokens: 0
+  }, []),
+  "api/only-literal-bearer": scenario(
+    { status: 200, requests: 1, newTokens: 0 },
+    Fault.fields({ token_type: "bearer" })
+  )
 }

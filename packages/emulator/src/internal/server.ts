@@ -23,7 +23,11 @@ type App = Effect.Effect<HttpServerResponse, never, HttpServerRequest>
 /** Passes a new connection to the server, unless it meets a fault. */
 export type Accept = (socket: Socket, serve: (socket: Socket) => void) => void
 
-export const listen = (settings: Settings, app: App, accept: Accept = (socket, serve) => serve(socket)) =>
+export const listen = (
+  settings: Settings,
+  app: App,
+  accept: Accept = (socket, serve) => serve(socket)
+) =>
   Effect.gen(function*() {
     const { host, port, steering, tls } = settings
     // A load balancer usually reuses connections for 60 seconds, so servers behind it keep them longer. After Node's
@@ -69,7 +73,9 @@ const timeToRead = Effect.withClock(Effect.repeatN(Effect.sleep("10 millis"), 1)
 export const breakOff = (socket: Socket, bytes: Uint8Array, ending: Ending) =>
   Effect.gen(function*() {
     if (bytes.length > 0) {
-      yield* Effect.async<void>((resume) => void socket.write(bytes, () => resume(Effect.void)))
+      yield* Effect.async<void>((resume) =>
+        void socket.write(bytes, () => resume(Effect.void))
+      )
       if (ending === "Reset") yield* timeToRead
     }
     if (ending === "Silence") return
@@ -85,7 +91,11 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
   const problem = isInUse
     ? `it is in use on ${host}, so stop that program or choose another port (0: a free one)`
     : `the system does not allow it on ${host} (${code}), so choose another port (0: a free one) or host`
-  return unusable("port", `cannot be ${port}: ${problem}`, isInUse ? "PortInUse" : "CannotListen")
+  return unusable(
+    "port",
+    `cannot be ${port}: ${problem}`,
+    isInUse ? "PortInUse" : "CannotListen"
+  )
 }
 
 /** Receives the connections of a server before the server does. Returns the set of open sockets. */
@@ -99,7 +109,8 @@ const interceptConnections = (server: Http.Server, accept: Accept, steering: boo
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))
     if (!steering) accept(socket, serve)
-    else afterFirstBytes(socket, (text) => steeringRequest.test(text) ? serve(socket) : accept(socket, serve))
+    else {afterFirstBytes(socket, (text) =>
+        steeringRequest.test(text) ? serve(socket) : accept(socket, serve))}
   })
   return sockets
 }

@@ -12,7 +12,8 @@ export type Settings = Effect.Effect.Success<ReturnType<typeof resolve>>
 const formMethods: ReadonlyArray<unknown> = ["client_secret_post", "client_secret_basic"]
 const maxTokenLife = Duration.minutes(60)
 
-const isRawMethod = (methods: ReadonlyArray<unknown>) => methods.length === 1 && methods[0] === "specification"
+const isRawMethod = (methods: ReadonlyArray<unknown>) =>
+  methods.length === 1 && methods[0] === "specification"
 
 const clientAuthentication: rules.Rule = (value) => {
   const methods = [value].flat()
@@ -23,7 +24,9 @@ const clientAuthentication: rules.Rule = (value) => {
 
 const optionRules: rules.Rules<Options> = {
   clients: rules.optional(rules.list),
-  port: rules.optional(rules.wholeNumber(0, 65535, "must be a whole number from 0 (a free port) to 65535")),
+  port: rules.optional(
+    rules.wholeNumber(0, 65535, "must be a whole number from 0 (a free port) to 65535")
+  ),
   host: rules.optional(
     rules.matching(
       /^(127\.0\.0\.1|::1)$/,
@@ -72,13 +75,19 @@ const clientRules = (credential: rules.Rule): rules.Rules<Client> => ({
 const headerRules: rules.Rules<NonNullable<Options["header"]>> = {
   name: rules.headerName,
   prefix: rules.optional(
-    rules.matching(/^[\x20-\x7e]*$/, "must be printable ASCII, such as \"Bearer \" with its space")
+    rules.matching(
+      /^[\x20-\x7e]*$/,
+      "must be printable ASCII, such as \"Bearer \" with its space"
+    )
   )
 }
 
 const responseRules: rules.Rules<ApiResponse> = {
   method: rules.optional(rules.text),
-  path: rules.matching(/^(\/[\w.~!$'()*+,;=:@%-]+)*$/, "must be like /orders, without a query"),
+  path: rules.matching(
+    /^(\/[\w.~!$'()*+,;=:@%-]+)*$/,
+    "must be like /orders, without a query"
+  ),
   status: rules.optional(rules.status),
   headers: rules.optional(rules.headers),
   body: rules.optional(rules.json)
@@ -86,20 +95,32 @@ const responseRules: rules.Rules<ApiResponse> = {
 
 const isToken = Schema.is(IssuedToken)
 
-const issuedToken: rules.Rule = (value) => isToken(value) ? undefined : "must be a token of an emulator"
+const issuedToken: rules.Rule = (value) =>
+  isToken(value) ? undefined : "must be a token of an emulator"
 
 export const resolve = (options: Options) =>
   Effect.gen(function*() {
     yield* rules.checkRecord("options", options, optionRules, "")
-    const { clientAuthentication = "specification", clients = [demoClient], responses = [], tokens = [] } = options
-    const { basePath: prefix = "", header = { name: "Authorization" }, host = "127.0.0.1", port = 0 } = options
+    const {
+      clientAuthentication = "specification",
+      clients = [demoClient],
+      responses = [],
+      tokens = []
+    } = options
+    const {
+      basePath: prefix = "",
+      header = { name: "Authorization" },
+      host = "127.0.0.1",
+      port = 0
+    } = options
     const { lenient = false, repeatToken = false, steering = false, tls = false } = options
     const { tokenLife = maxTokenLife, tokenPath = "/v1/oauth/accesstoken" } = options
     yield* rules.checkRecord("header", header, headerRules)
     const methods = [clientAuthentication].flat()
     const isRaw = isRawMethod(methods)
     const rulesOfClient = clientRules(isRaw ? rawCredential : encodedCredential)
-    yield* Effect.forEach(clients, (client, index) => rules.checkRecord(`clients[${index}]`, client, rulesOfClient))
+    yield* Effect.forEach(clients, (client, index) =>
+      rules.checkRecord(`clients[${index}]`, client, rulesOfClient))
     yield* Effect.forEach(responses, (response, index) =>
       rules.checkRecord(`responses[${index}]`, response, responseRules))
     yield* Effect.forEach(tokens, (token, index) =>

@@ -40,15 +40,25 @@ export const respond = (request: Request, parts: Parts) =>
     if (refusal !== undefined) return refusal
     if (method === "GET" && name === "") return yield* html(parts)
     if (method === "GET" && name === "events") return yield* events(outgoing, stateOf(parts))
-    if (method !== "POST" || !isAction(name)) return json(404, `There is no ${method} ${path}.`)
+    if (method !== "POST" || !isAction(name)) {
+      return json(404, `There is no ${method} ${path}.`)
+    }
     const { text } = yield* readBody(request, 4096)
-    return json(200, yield* Effect.flatMap(decodeBody(text), (body) => actions[name](parts, body)))
+    return json(
+      200,
+      yield* Effect.flatMap(decodeBody(text), (body) => actions[name](parts, body))
+    )
   }).pipe(Effect.catchAll((message) => Effect.succeed(json(400, message))))
 
 /** A connection serves one request, because faults apply to connections. */
-const headers = { connection: "close", "cache-control": "no-store", "x-content-type-options": "nosniff" }
+const headers = {
+  connection: "close",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff"
+}
 
-const json = (status: number, message: string) => HttpServerResponse.unsafeJson({ message }, { status, headers })
+const json = (status: number, message: string) =>
+  HttpServerResponse.unsafeJson({ message }, { status, headers })
 
 /**
  * A page of another origin can send requests to loopback, or make its own host name point there. Such requests have
@@ -57,7 +67,9 @@ const json = (status: number, message: string) => HttpServerResponse.unsafeJson(
 const refuse = ({ header, incoming: { socket }, method }: Request) => {
   const scheme = socket instanceof TLSSocket ? "https" : "http"
   const { localPort: port = 0 } = socket
-  const own = ["127.0.0.1", "[::1]", "localhost"].map((name) => new URL(`${scheme}://${name}:${port}`).host)
+  const own = ["127.0.0.1", "[::1]", "localhost"].map((name) =>
+    new URL(`${scheme}://${name}:${port}`).host
+  )
   const host = header("host").join().toLowerCase()
   const only = "Only programs and pages of this machine can steer the emulator:"
   if (!own.includes(host)) return json(403, `${only} the Host must be ${own.join(" or ")}.`)
@@ -65,13 +77,18 @@ const refuse = ({ header, incoming: { socket }, method }: Request) => {
     header("sec-fetch-site").some((site) => site !== "same-origin" && site !== "none")
   if (isForeign) return json(403, `${only} the request comes from a page of another origin.`)
   const isJson = header("content-type").some((type) => /^application\/json *(;|$)/i.test(type))
-  return method === "POST" && !isJson ? json(415, "The Content-Type must be application/json.") : undefined
+  return method === "POST" && !isJson
+    ? json(415, "The Content-Type must be application/json.")
+    : undefined
 }
 
 /** As the page sends it, with `argument` or `times`. Commands send what was typed. */
 const Body = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.String }))
 const decodeBody = (text: string) =>
-  Effect.mapError(Schema.decode(Body)(text), () => `The body must be a JSON object, such as {"argument":"api/403"}.`)
+  Effect.mapError(
+    Schema.decode(Body)(text),
+    () => `The body must be a JSON object, such as {"argument":"api/403"}.`
+  )
 
 /** Returns what was done or what there is, or fails with what is wrong. */
 type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, string>
@@ -82,44 +99,64 @@ const lines = <A>(all: ReadonlyArray<A>, line: (value: A) => string, none: strin
 const actions = {
   fail: ({ faults }, { argument = "", times }) =>
     // `append` refuses other names.
-    faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times)).pipe(
-      Effect.mapError(({ message }) => message),
-      Effect.zipRight(faults.pending),
-      Effect.map((all) => `Next faults: ${all.map(nameOf).join(", ") || "none"}.`)
-    ),
+    faults.append(argument as Scenario.Name, times === undefined ? undefined : Number(times))
+      .pipe(
+        Effect.mapError(({ message }) => message),
+        Effect.zipRight(faults.pending),
+        Effect.map((all) => `Next faults: ${all.map(nameOf).join(", ") || "none"}.`)
+      ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
   revoke: ({ tokens }, { argument = "" }) =>
     Effect.gen(function*() {
       const [all, id] = /^(?:#?(\d+))?$/.exec(argument) ?? []
-      if (all === undefined) return yield* Effect.fail("The token must be its number, such as 3.")
+      if (all === undefined) {
+        return yield* Effect.fail("The token must be its number, such as 3.")
+      }
       const count = yield* tokens.revoke(id === undefined ? undefined : Number(id))
-      if (count === 0 && id !== undefined) return yield* Effect.fail(`There is no valid token ${id}; see \`tokens\`.`)
+      if (count === 0 && id !== undefined) {
+        return yield* Effect.fail(`There is no valid token ${id}; see \`tokens\`.`)
+      }
       return `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`
     }),
-  requests: ({ log }) => Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
+  requests: ({ log }) =>
+    Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
-    Effect.zipWith(tokens.all, DateTime.now, (all, now) => lines(all, tokenLine(now), "No token was issued."))
+    Effect.zipWith(
+      tokens.all,
+      DateTime.now,
+      (all, now) => lines(all, tokenLine(now), "No token was issued.")
+    )
 } satisfies Record<string, Action>
 
 const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(actions, name)
 
 /** A fault that applies until `clear` has no number. */
-const nameOf = ({ _tag, scenario = _tag, times }: Fault) => times === Infinity ? scenario : `${scenario} × ${times}`
+const nameOf = ({ _tag, scenario = _tag, times }: Fault) =>
+  times === Infinity ? scenario : `${scenario} × ${times}`
 
-const tokenLine = (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
-  const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
-  return `#${id} ${clientId} ${Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`}`
-}
+const tokenLine =
+  (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
+    const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
+    return `#${id} ${clientId} ${
+      Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`
+    }`
+  }
 
 /** The state for the page, with the last requests. `times` is null for a fault that applies to all requests. */
 const stateOf = ({ faults, log, tokens }: Parts) =>
-  Effect.map(Effect.all([tokens.all, log.all, faults.pending]), ([tokens, requests, faults]) =>
-    JSON.stringify({
-      // Their values are Redacted.
-      tokens: tokens.map((token) => ({ ...token, revokedAt: Option.getOrNull(token.revokedAt) })),
-      requests: requests.slice(-200).map(shown),
-      faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
-    }))
+  Effect.map(
+    Effect.all([tokens.all, log.all, faults.pending]),
+    ([tokens, requests, faults]) =>
+      JSON.stringify({
+        // Their values are Redacted.
+        tokens: tokens.map((token) => ({
+          ...token,
+          revokedAt: Option.getOrNull(token.revokedAt)
+        })),
+        requests: requests.slice(-200).map(shown),
+        faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
+      })
+  )
 
 /** Server-sent events: the state whenever it has changed, until the client disconnects. */
 const events = (outgoing: ServerResponse, state: Effect.Effect<string>) => {
@@ -127,13 +164,19 @@ const events = (outgoing: ServerResponse, state: Effect.Effect<string>) => {
   outgoing.writeHead(200, { ...headers, "content-type": "text/event-stream" })
   const send = Effect.map(state, (current) => {
     // A client that reads slowly misses states, which would otherwise use more and more memory.
-    if (current !== sent && !outgoing.writableNeedDrain) outgoing.write(`data: ${sent = current}\n\n`)
+    if (current !== sent && !outgoing.writableNeedDrain) {
+      outgoing.write(`data: ${sent = current}\n\n`)
+    }
   })
   return Effect.forever(Effect.zipRight(send, Effect.sleep("100 millis")))
 }
 
 const hashOf = (text: string, tag: string) =>
-  `'sha256-${createHash("sha256").update(text.split(`<${tag}>`)[1]?.split(`</${tag}>`)[0] ?? "").digest("base64")}'`
+  `'sha256-${
+    createHash("sha256").update(text.split(`<${tag}>`)[1]?.split(`</${tag}>`)[0] ?? "").digest(
+      "base64"
+    )
+  }'`
 
 /** The policy allows the script and the style of the page, and connections to the emulator. */
 const html = ({ settings }: Parts) =>
@@ -147,7 +190,8 @@ const html = ({ settings }: Parts) =>
       contentType: "text/html; charset=utf-8",
       headers: {
         ...headers,
-        "content-security-policy": "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; " +
+        "content-security-policy":
+          "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; " +
           "form-action 'none'; frame-ancestors 'none'; " +
           `script-src ${hashOf(text, "script")}; style-src ${hashOf(text, "style")}`
       }

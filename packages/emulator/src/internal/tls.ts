@@ -11,7 +11,10 @@ import * as x509 from "./x509.js"
 
 export type TlsServers = Effect.Effect.Success<typeof make>
 
-const loopback = [Buffer.from([127, 0, 0, 1]), Buffer.concat([Buffer.alloc(15), Buffer.from([1])])]
+const loopback = [
+  Buffer.from([127, 0, 0, 1]),
+  Buffer.concat([Buffer.alloc(15), Buffer.from([1])])
+]
 
 export const make = Effect.sync(() => {
   const issuer = x509.authority()
@@ -21,13 +24,22 @@ export const make = Effect.sync(() => {
     Expired: x509.leaf("localhost", loopback, { issuer, expired: true }),
     WrongHost: x509.leaf("other.example.invalid", [], { issuer }),
     // OpenSSL offers TLS 1.1 only at security level 0.
-    "Tls1.1": { ...identity, minVersion: "TLSv1.1", maxVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }
+    "Tls1.1": {
+      ...identity,
+      minVersion: "TLSv1.1",
+      maxVersion: "TLSv1.1",
+      ciphers: "DEFAULT:@SECLEVEL=0"
+    }
   }
   return {
     /** The certificate of the authority, as PEM. */
     ca: issuer.cert,
     /** Performs the handshake, with a flaw if one is given. Passes the decrypted socket to `serve` if it succeeds. */
-    accept: (socket: Socket, flaw: TlsFlaw | undefined, serve: (socket: Tls.TLSSocket) => void) => {
+    accept: (
+      socket: Socket,
+      flaw: TlsFlaw | undefined,
+      serve: (socket: Tls.TLSSocket) => void
+    ) => {
       // Sockets of an HTTP server stay half open when the client disconnects; those of a TLS server do not.
       socket.allowHalfOpen = false
       Tls.createServer(flaw === undefined ? identity : flawed[flaw], serve)

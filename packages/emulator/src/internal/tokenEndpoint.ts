@@ -34,21 +34,40 @@ export const respond = ({ body, request, settings, tokens, update }: Exchange) =
     })
   })
 
-const invalidRequest = (reason: string, status = 400, headers?: Readonly<Record<string, string>>) =>
-  refuse(status, reason, "invalid_request", headers)
+const invalidRequest = (
+  reason: string,
+  status = 400,
+  headers?: Readonly<Record<string, string>>
+) => refuse(status, reason, "invalid_request", headers)
 
-const refuseRequest = ({ header, method, query }: Request, { received }: Body, { lenient }: Settings) => {
-  if (method !== "POST") return invalidRequest("The method must be POST.", 405, { allow: "POST" })
-  if (query !== undefined) return invalidRequest("The request must have no query parameters and no question mark.")
-  const types = header("content-type").map((type) => lenient ? type.replace(/;.*/, "").trim().toLowerCase() : type)
-  if (types.join() !== contentType) return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
-  if (received > maxBodyBytes) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
+const refuseRequest = (
+  { header, method, query }: Request,
+  { received }: Body,
+  { lenient }: Settings
+) => {
+  if (method !== "POST") {
+    return invalidRequest("The method must be POST.", 405, { allow: "POST" })
+  }
+  if (query !== undefined) {
+    return invalidRequest("The request must have no query parameters and no question mark.")
+  }
+  const types = header("content-type").map((type) =>
+    lenient ? type.replace(/;.*/, "").trim().toLowerCase() : type
+  )
+  if (types.join() !== contentType) {
+    return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
+  }
+  if (received > maxBodyBytes) {
+    return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
+  }
   return Effect.void
 }
 
 /** Returns where a token request has credentials, accepted or not. */
 export const methodsIn = ({ header }: Request, form: URLSearchParams, { isRaw }: Settings) => [
-  ...header("authorization").filter((value) => /^basic\b/i.test(value)).map(() => "client_secret_basic" as const),
+  ...header("authorization").filter((value) => /^basic\b/i.test(value)).map(() =>
+    "client_secret_basic" as const
+  ),
   ...(form.has("client_id") || form.has("client_secret")
     ? [isRaw ? "specification" as const : "client_secret_post" as const]
     : [])
@@ -56,13 +75,17 @@ export const methodsIn = ({ header }: Request, form: URLSearchParams, { isRaw }:
 
 /** Without decoding, because the specification sends `+`, `/`, `=`, `%` and spaces in a secret as they are. */
 const rawForm = (text: string) =>
-  new URLSearchParams(text.split("&").map((pair) => [pair.replace(/=.*/s, ""), pair.replace(/^[^=]*=?/, "")]))
+  new URLSearchParams(
+    text.split("&").map((pair) => [pair.replace(/=.*/s, ""), pair.replace(/^[^=]*=?/, "")])
+  )
 
 /** Returns id and secret. The base64 must be that of RFC 4648, with padding. */
 const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
   const sent = authorization.replace(/^\w+ +/, "")
   const bytes = Buffer.from(sent, "base64")
-  const [id = "", ...secret] = bytes.toString("base64") === sent ? bytes.toString().split(":") : []
+  const [id = "", ...secret] = bytes.toString("base64") === sent
+    ? bytes.toString().split(":")
+    : []
   return [id, secret.join(":")].map((value) => unescape(value.replaceAll("+", " ")))
 }
 
@@ -73,7 +96,9 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
   const form = isRaw ? rawForm(sent) : new URLSearchParams(`&${sent}`)
   const [method, ...more] = methodsIn(request, form, settings)
   const [grantType, ...inBody] = fields.map((name) => form.get(name))
-  const [id, secret] = method === "client_secret_basic" ? readBasic(request.header("authorization")) : inBody
+  const [id, secret] = method === "client_secret_basic"
+    ? readBasic(request.header("authorization"))
+    : inBody
   const client = clients.find(({ clientId, clientSecret }) =>
     grantType === grant && clientId === id && Redacted.value(clientSecret) === secret
   )
@@ -83,12 +108,18 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
   const invalidClient = (reason: string) => refuse(401, reason, "invalid_client", challenge)
 
   if (more.length > 0 || isRaw && method === "client_secret_basic") {
-    return invalidRequest(`The credentials must be sent once: in ${isRaw ? "" : "the header or "}the body.`)
+    return invalidRequest(
+      `The credentials must be sent once: in ${isRaw ? "" : "the header or "}the body.`
+    )
   }
   if (client === undefined && isRaw && isEncoded(sent, clients)) {
-    return invalidClient("The values are encoded; the specification sends them raw, without encoding.")
+    return invalidClient(
+      "The values are encoded; the specification sends them raw, without encoding."
+    )
   }
-  if (grantType && grantType !== grant) return refuse(400, `The only grant_type is ${grant}.`, "unsupported_grant_type")
+  if (grantType && grantType !== grant) {
+    return refuse(400, `The only grant_type is ${grant}.`, "unsupported_grant_type")
+  }
   const problem = problemOf(form, settings)
   if (problem !== undefined) return invalidRequest(problem)
   if (method === undefined || !methods.includes(method)) {
@@ -104,7 +135,9 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
 const isEncoded = (sent: string, clients: ReadonlyArray<Client>) => {
   const decoded = [unescape(sent), unescape(sent.replaceAll("+", " "))]
   return clients.some(({ clientId, clientSecret }) =>
-    decoded.includes(`grant_type=${grant}&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`)
+    decoded.includes(
+      `grant_type=${grant}&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
+    )
   )
 }
 
@@ -112,12 +145,18 @@ const isEncoded = (sent: string, clients: ReadonlyArray<Client>) => {
 const problemOf = (form: URLSearchParams, { isRaw, lenient }: Settings) => {
   const names = [...form.keys()]
   if (isRaw) {
-    const areAll = fields.every((name, index) => form.get(name) && (lenient || names[index] === name))
+    const areAll = fields.every((name, index) =>
+      form.get(name) && (lenient || names[index] === name)
+    )
     return areAll && names.length === fields.length
       ? undefined
-      : `The body must hold ${fields.join(", ")}, in this order, each once and not empty, and nothing else.`
+      : `The body must hold ${
+        fields.join(", ")
+      }, in this order, each once and not empty, and nothing else.`
   }
   const known = [...fields, "scope"]
-  if (known.some((name) => form.getAll(name).length > 1)) return `None of ${known.join(", ")} may be repeated.`
+  if (known.some((name) => form.getAll(name).length > 1)) {
+    return `None of ${known.join(", ")} may be repeated.`
+  }
   return form.get("grant_type") ? undefined : "The body must hold grant_type."
 }

@@ -22,9 +22,11 @@ export const make = (
   const issued = new Map(tokens.map((token) => [Redacted.value(token.value), token]))
   let lastId = Math.max(0, ...tokens.map(({ id }) => id))
 
-  const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) => DateTime.lessThanOrEqualTo(expiresAt, now)
+  const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) =>
+    DateTime.lessThanOrEqualTo(expiresAt, now)
 
-  const isValid = (token: IssuedToken, now: DateTime.Utc) => Option.isNone(token.revokedAt) && !isExpired(token, now)
+  const isValid = (token: IssuedToken, now: DateTime.Utc) =>
+    Option.isNone(token.revokedAt) && !isExpired(token, now)
 
   const add = (clientId: string, scope: string, now: DateTime.Utc) => {
     const hourAgo = DateTime.subtract(now, { hours: 1 })
@@ -35,7 +37,14 @@ export const make = (
     // 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`.
     const value = randomBytes(32).toString("base64")
     const times = { issuedAt: now, expiresAt: DateTime.addDuration(now, tokenLife) }
-    const token = { id: ++lastId, value: Redacted.make(value), clientId, scope, ...times, revokedAt: Option.none() }
+    const token = {
+      id: ++lastId,
+      value: Redacted.make(value),
+      clientId,
+      scope,
+      ...times,
+      revokedAt: Option.none()
+    }
     issued.set(value, token)
     return token
   }
@@ -47,10 +56,13 @@ export const make = (
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
     issue: ({ clientId }: Client, scope: string) =>
       Effect.map(DateTime.now, (now) => {
-        const isLast = (token: IssuedToken) => token.clientId === clientId && token.scope === scope
+        const isLast = (token: IssuedToken) =>
+          token.clientId === clientId && token.scope === scope
         const last = repeatToken ? Arr.findLast(issued.values(), isLast) : Option.none()
-        const token = Option.getOrElse(Option.filter(last, (token) => isValid(token, now)), () =>
-          add(clientId, scope, now))
+        const token = Option.getOrElse(
+          Option.filter(last, (token) => isValid(token, now)),
+          () => add(clientId, scope, now)
+        )
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }).pipe(Effect.tap(changed)),
     /** Returns a token, also one that is not valid. */
@@ -70,11 +82,14 @@ export const make = (
         const valid = [...issued].filter(([value, token]) =>
           isValid(token, now) && (wanted === undefined || [value, token.id].includes(wanted))
         )
-        for (const [value, token] of valid) issued.set(value, { ...token, revokedAt: Option.some(now) })
+        for (const [value, token] of valid) {
+          issued.set(value, { ...token, revokedAt: Option.some(now) })
+        }
         return valid.length
       }).pipe(Effect.tap(changed)),
     all,
     /** Returns whether a token of this emulator occurs in the text. */
-    occurIn: (text: string) => (text.match(tokenPattern) ?? []).some((candidate) => issued.has(candidate))
+    occurIn: (text: string) =>
+      (text.match(tokenPattern) ?? []).some((candidate) => issued.has(candidate))
   }
 }

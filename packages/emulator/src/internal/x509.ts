@@ -18,7 +18,11 @@ interface Signing {
 const der = (tag: number, ...contents: ReadonlyArray<Uint8Array>) => {
   const content = Buffer.concat(contents)
   const { length } = content
-  const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
+  const size = length < 0x80
+    ? [length]
+    : length < 0x100
+    ? [0x81, length]
+    : [0x82, length >> 8, length & 0xff]
   return Buffer.concat([Buffer.from([tag, ...size]), content])
 }
 
@@ -27,13 +31,19 @@ const oid = (hex: string) => der(0x06, Buffer.from(hex, "hex"))
 const integer = (...bytes: ReadonlyArray<number>) => der(0x02, Buffer.from(bytes))
 const utcTime = (text: string) => der(0x17, Buffer.from(text))
 const isTrue = der(0x01, Buffer.from([0xff]))
-const commonName = (name: string) => sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(name)))))
+const commonName = (name: string) =>
+  sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(name)))))
 const ecdsaWithSha256 = sequence(oid("2a8648ce3d040302"))
 
 const basicConstraints = sequence(oid("551d13"), isTrue, der(0x04, sequence(isTrue)))
-const subjectAltName = (...names: ReadonlyArray<Uint8Array>) => sequence(oid("551d11"), der(0x04, sequence(...names)))
+const subjectAltName = (...names: ReadonlyArray<Uint8Array>) =>
+  sequence(oid("551d11"), der(0x04, sequence(...names)))
 
-const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, { expired, issuer }: Signing = {}): Identity => {
+const certify = (
+  name: string,
+  extensions: ReadonlyArray<Uint8Array>,
+  { expired, issuer }: Signing = {}
+): Identity => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const key = String(privateKey.export({ type: "pkcs8", format: "pem" }))
   const content = sequence(
@@ -49,12 +59,21 @@ const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, { expired,
     der(0xa3, sequence(...extensions))
   )
   const signature = der(0x03, Buffer.from([0]), sign("sha256", content, issuer?.key ?? key))
-  return { name, key, cert: new X509Certificate(sequence(content, ecdsaWithSha256, signature)).toString() }
+  return {
+    name,
+    key,
+    cert: new X509Certificate(sequence(content, ecdsaWithSha256, signature)).toString()
+  }
 }
 
-export const authority = () => certify("Store API emulator, made for this run", [basicConstraints])
+export const authority = () =>
+  certify("Store API emulator, made for this run", [basicConstraints])
 
-export const leaf = (dnsName: string, addresses: ReadonlyArray<Uint8Array>, signing?: Signing) => {
+export const leaf = (
+  dnsName: string,
+  addresses: ReadonlyArray<Uint8Array>,
+  signing?: Signing
+) => {
   const names = [der(0x82, Buffer.from(dnsName)), ...addresses.map((ip) => der(0x87, ip))]
   return certify(dnsName, [subjectAltName(...names)], signing)
 }

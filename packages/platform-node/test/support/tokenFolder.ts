@@ -57,10 +57,16 @@ export const age = (seconds: number, ...paths: ReadonlyArray<string>) => {
   for (const path of paths) utimesSync(path, then, then)
 }
 
-const steps =
-  "link makeDirectory readDirectory readFileString remove rename stat writeFileString".split(
-    " "
-  )
+const steps = [
+  "link",
+  "makeDirectory",
+  "readDirectory",
+  "readFileString",
+  "remove",
+  "rename",
+  "stat",
+  "writeFileString"
+]
 
 /** A file system that runs an effect before each of its steps. */
 export const beforeEachStep =

@@ -60,8 +60,11 @@ const sqlite = (file: string) => {
           })
       const [rows, arrays] = [run(false), run(true)]
       return {
-        ...{ execute: rows, executeRaw: rows, executeUnprepared: rows },
-        ...{ executeValues: arrays, executeValuesUnprepared: arrays },
+        execute: rows,
+        executeRaw: rows,
+        executeUnprepared: rows,
+        executeValues: arrays,
+        executeValuesUnprepared: arrays,
         executeStream: () => Stream.die("the store reads no stream")
       }
     }

@@ -6,7 +6,10 @@ import { defineComponent, h, onMounted, ref, watch } from "vue"
 
 /** The diagram shrinks with the page, as far as its text stays readable. */
 const readable = (svg) =>
-  svg.replace(/max-width: ([\d.]+)px;/, (most, width) => `${most} min-width: ${Math.round(width * 0.7)}px;`)
+  svg.replace(
+    /max-width: ([\d.]+)px;/,
+    (most, width) => `${most} min-width: ${Math.round(width * 0.7)}px;`
+  )
 
 /** Each drawing has a unique id, because Mermaid removes an element with the same id. */
 let drawings = 0
@@ -23,12 +26,17 @@ const Diagram = defineComponent({
     const drawn = ref()
 
     const draw = async () => {
-      const { default: mermaid } = await import(/* @vite-ignore */ withBase(theme.value.mermaid))
+      const { default: mermaid } = await import(
+        /* @vite-ignore */ withBase(theme.value.mermaid)
+      )
       mermaid.initialize({
         startOnLoad: false,
         securityLevel: "strict",
         theme: isDark.value ? "dark" : "neutral",
-        themeVariables: { edgeLabelBackground: isDark.value ? "#1b1b1f" : "#ffffff", fontSize: "14px" }
+        themeVariables: {
+          edgeLabelBackground: isDark.value ? "#1b1b1f" : "#ffffff",
+          fontSize: "14px"
+        }
       })
       drawn.value = readable((await mermaid.render(`diagram-${++drawings}`, code)).svg)
     }
@@ -48,7 +56,9 @@ const Diagram = defineComponent({
 const showMajor = () => {
   const major = localStorage.getItem("effect") ?? "4"
   document.documentElement.dataset.effect = major
-  for (const input of document.querySelectorAll(".majors input")) input.checked = input.value === major
+  for (const input of document.querySelectorAll(".majors input")) {
+    input.checked = input.value === major
+  }
 }
 
 /** Remembers the major of a tab. The tab stays where it is, although code above it may become longer or shorter. */

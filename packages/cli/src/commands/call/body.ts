@@ -49,7 +49,9 @@ export const saveBody = (response: HttpClientResponse, file: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const { pathOf } = yield* Host
-    const sink = Sink.mapError(fs.sink(pathOf(file)), () =>
-      unwritable(`Cannot write ${file}, the file of --output.`))
+    const sink = Sink.mapError(
+      fs.sink(pathOf(file)),
+      () => unwritable(`Cannot write ${file}, the file of --output.`)
+    )
     yield* Stream.run(response.stream, sink)
   })

@@ -41,7 +41,10 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest) =
   Effect.gen(function*() {
     const { http, provider } = yield* makeProvider(settings, given)
     const rejections = yield* Ref.make(0)
-    const client = yield* AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl ?? "" })
+    const client = yield* AuthorizedHttpClient.make({
+      ...settings,
+      apiUrl: settings.apiUrl ?? ""
+    })
       .pipe(
         Effect.provideService(AccessTokenProvider, {
           ...provider,
@@ -60,7 +63,10 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest) =
     const response = yield* client.execute(request)
     const isTerminal = (yield* Host).process.stdout.isTTY === true
     if (given.include) {
-      yield* output.write("stdout", isTerminal ? output.visible(head(response)) : head(response))
+      yield* output.write(
+        "stdout",
+        isTerminal ? output.visible(head(response)) : head(response)
+      )
     }
     const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
     const why = response.status === 401 && !hasOwn
@@ -105,7 +111,9 @@ const head = (response: HttpClientResponse): string => {
 const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
   const code = systemCode(error.cause)
   const name = code === undefined ? "" : ` (${code})`
-  if (error._tag === "ResponseError") return `The response of the API broke off${name}. Try again.`
+  if (error._tag === "ResponseError") {
+    return `The response of the API broke off${name}. Try again.`
+  }
   return error.reason === "InvalidUrl"
     ? `The path cannot be joined with ${settings.nameOf("apiUrl")}. Start it with a slash.`
     : `Cannot reach the API${name}. Run store-api check with the same path.`

@@ -24,7 +24,8 @@ export const makeRequest = (given: Given, path: string) =>
   })
 
 const parseHeader = (text: string): Effect.Effect<readonly [string, string], Fault> => {
-  const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e]*)$/.exec(text) ?? []
+  const [, name, value] =
+    /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e]*)$/.exec(text) ?? []
   return name === undefined || value === undefined
     ? usage(
       "A --header must be a name, a colon and a value in ASCII, such as \"Accept: text/csv\"."

@@ -30,7 +30,9 @@ export const check = (given: Values<typeof checkFlags>, path: string) =>
     yield* checkPath(path)
     const ended: Array<Ended> = []
     const collect = (one: Ended) => Effect.sync(() => void ended.push(one))
-    const exit = yield* Effect.exit(Effect.scoped(steps(given, path, given.json ? collect : print)))
+    const exit = yield* Effect.exit(
+      Effect.scoped(steps(given, path, given.json ? collect : print))
+    )
     if (given.json) {
       yield* output.line(JSON.stringify({ ok: ended.every(({ ok }) => ok), steps: ended }))
     }
@@ -64,7 +66,9 @@ const configure = (given: Values<typeof checkFlags>, path: string) =>
     const url = `${settings.authUrl.replace(/\/+$/, "")}/v1/oauth/accesstoken`
     return { ...library, detail: `${settings.origins}; POST ${url}` }
   }).pipe(
-    Effect.mapError((fault) => connection.failed("a setting is missing or cannot be used", fault))
+    Effect.mapError((fault) =>
+      connection.failed("a setting is missing or cannot be used", fault)
+    )
   )
 
 /** Tries each step to the server by itself, so that the report names the one that fails. */
@@ -94,8 +98,15 @@ const step = <A extends { readonly detail: string; readonly fault?: undefined },
     )
     const { detail, fault } = Either.merge(outcome)
     const millis = Math.round(Duration.toMillis(took))
-    yield* report({ step: name, ok: fault === undefined, millis, detail, remedy: fault?.message })
-    return yield* Either.mapLeft(outcome, ({ fault: { code } }) => new Fault({ code, message: "" }))
+    yield* report({
+      step: name,
+      ok: fault === undefined,
+      millis,
+      detail,
+      remedy: fault?.message
+    })
+    return yield* Either.mapLeft(outcome, ({ fault: { code } }) =>
+      new Fault({ code, message: "" }))
   })
 
 const help = Object.assign(new Help(), { minWidthToWrap: 20 })

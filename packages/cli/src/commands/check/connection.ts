@@ -119,12 +119,14 @@ const until = (
 
 /** A server may never respond, so each wait is limited and interruptible. */
 const attempt = <A>(step: string, target: Target, run: (signal: AbortSignal) => Promise<A>) =>
-  Effect.tryPromise({ try: run, catch: (error) => systemCode(error) ?? "no reason given" }).pipe(
-    Effect.timeoutFail({ duration: limit, onTimeout: () => `no response in ${limit}` }),
-    Effect.mapError((code) => whyNot(step, code, target))
-  )
+  Effect.tryPromise({ try: run, catch: (error) => systemCode(error) ?? "no reason given" })
+    .pipe(
+      Effect.timeoutFail({ duration: limit, onTimeout: () => `no response in ${limit}` }),
+      Effect.mapError((code) => whyNot(step, code, target))
+    )
 
-const ofNetwork = "Check the network and its firewall, and whether it needs a proxy (HTTPS_PROXY)."
+const ofNetwork =
+  "Check the network and its firewall, and whether it needs a proxy (HTTPS_PROXY)."
 const ofTunnel =
   "Have the proxy allow it, or list the server in NO_PROXY if a direct connection works."
 const untrusted = "the certificate is from an authority that this machine does not trust"

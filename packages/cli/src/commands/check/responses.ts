@@ -21,7 +21,9 @@ import { layerHttp } from "../../token/httpClient.js"
 import { type Failed, failed, limit } from "./connection.js"
 
 /** Every request in order: its response, if there was one, and when it came. */
-type Attempts = Array<{ readonly at: number; readonly response: HttpClientResponse | undefined }>
+type Attempts = Array<
+  { readonly at: number; readonly response: HttpClientResponse | undefined }
+>
 
 type Library = Effect.Effect.Success<ReturnType<typeof libraryOf>>
 
@@ -95,7 +97,9 @@ const whyNoToken = (error: AccessTokenError, { attempts, settings }: Library): F
   if (!isHtml(last) || isTransient(error)) return because(detail)
   return because(
     detail,
-    ` A web page comes from a web site, a login or a gateway: check ${settings.nameOf("authUrl")}.`
+    ` A web page comes from a web site, a login or a gateway: check ${
+      settings.nameOf("authUrl")
+    }.`
   )
 }
 
@@ -117,7 +121,9 @@ export const compareClocks = ({ attempts }: Library) =>
     if (ahead === undefined) {
       return Effect.succeed({ detail: "not compared, because no response has a Date" })
     }
-    if (Math.abs(ahead) <= tolerated) return Effect.succeed({ detail: "agrees with the server's" })
+    if (Math.abs(ahead) <= tolerated) {
+      return Effect.succeed({ detail: "agrees with the server's" })
+    }
     const difference = `${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"}`
     const fault = configuration(
       "Set the system clock, and synchronise it with a time service (NTP)."
@@ -136,7 +142,10 @@ export const callApi = ({ attempts, client, settings }: Library, path: string) =
     Effect.mapError((error) =>
       isHttpClientError(error)
         ? unanswered("there was no response")
-        : failed(isAccessTokenError(error) ? rejected : "it was not sent", settings.explain(error))
+        : failed(
+          isAccessTokenError(error) ? rejected : "it was not sent",
+          settings.explain(error)
+        )
     ),
     Effect.timeoutFail({
       duration: limit,

@@ -5,5 +5,6 @@ export const completionCommand = command(none, {
   text: "Print a completion script for bash, zsh or fish",
   args: "<shell>",
   examples: ["completion bash >> ~/.bash_completion", "completion zsh > ~/.zfunc/_store-api"],
-  run: (_, shell) => load(() => import("./scripts.js"), ({ printScript }) => printScript(shell))
+  run: (_, shell) =>
+    load(() => import("./scripts.js"), ({ printScript }) => printScript(shell))
 })

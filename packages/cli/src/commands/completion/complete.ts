@@ -18,7 +18,8 @@ export const complete = (commands: Commands, words: ReadonlyArray<string>) =>
       value !== undefined
     )
     const flagOf = (word: string | undefined) =>
-      valued.find(([name, { alias }]) => word === `--${name}` || word === `-${alias ?? name}`)?.[1]
+      valued.find(([name, { alias }]) => word === `--${name}` || word === `-${alias ?? name}`)
+        ?.[1]
     const isOfPath = (word: string, at: number) =>
       !word.startsWith("-") && flagOf(before[at - 1]) === undefined
     const path = before.filter(isOfPath).join(" ")
@@ -39,13 +40,18 @@ export const complete = (commands: Commands, words: ReadonlyArray<string>) =>
     const start = `${path.replace(/^help\b/, "")} `.trimStart()
     const rows = Object.entries(commands).filter(([name]) => name.startsWith(start))
       .map(([name, { text }]): Row => [name.slice(start.length), text])
-    return yield* print(start === "" ? [...rows, ["help", "Print the help of a command"]] : rows)
+    return yield* print(
+      start === "" ? [...rows, ["help", "Print the help of a command"]] : rows
+    )
   })
 
 /** A word, and what it means. */
 type Row = readonly [word: string, text?: string | undefined]
 
-const profileRows = Effect.map(profileNames, (names) => names.map((name): Row => [name, "profile"]))
+const profileRows = Effect.map(
+  profileNames,
+  (names) => names.map((name): Row => [name, "profile"])
+)
 
 const scenarioRows = Effect.map(
   Effect.promise(() => import("@store-api/emulator/Scenario")),

@@ -24,7 +24,8 @@ type Given = Values<typeof startFlags>
 export const start = (given: Given) =>
   Effect.gen(function*() {
     if (given.list) return yield* output.line(scenarioList)
-    const scenarios = yield* Effect.forEach(given.scenario, (name) => scenarioOf(name, given.tls))
+    const scenarios = yield* Effect.forEach(given.scenario, (name) =>
+      scenarioOf(name, given.tls))
     const client = clientOf(given["client-id"], (yield* Host).process.env[secretVariable])
     const methods = given["client-authentication"]
     const save = yield* saverOf(given.state)
@@ -43,7 +44,8 @@ export const start = (given: Given) =>
       Effect.provideService(Emulator.Observer, {
         // A process that runs for days keeps few requests, without their bodies.
         keep: 200,
-        onLine: (text, json) => Effect.ignore(output.line(given.log === "json" ? json : text)),
+        onLine: (text, json) =>
+          Effect.ignore(output.line(given.log === "json" ? json : text)),
         onTokens: (tokens) =>
           Effect.catchAll(save(tokens), ({ message }) => output.problem(message))
       }),
@@ -86,7 +88,9 @@ const clientOf = (clientId: string | undefined, secret: string | undefined): Cli
 
 /** Names the flag or the variable instead of the option. */
 const explain = ({ option, problem, reason }: EmulatorError) => {
-  if (option === "clients[0].clientSecret") return configuration(`${secretVariable} ${problem}.`)
+  if (option === "clients[0].clientSecret") {
+    return configuration(`${secretVariable} ${problem}.`)
+  }
   const flag = option.replace("clients[0].", "").replace(
     /[A-Z]/g,
     (letter) => `-${letter.toLowerCase()}`
@@ -101,17 +105,19 @@ const contentOf = <A, I>(
   schema: Schema.Schema<A, I>,
   what: string
 ) =>
-  (file === undefined ? Effect.succeed("[]") : textOf(file, flag === "--state" ? "[]" : "")).pipe(
-    Effect.flatMap(Schema.decode(Schema.parseJson(Schema.Array(schema)))),
-    Effect.mapError(() => usage(`${flag} must be a JSON file with an array of ${what}.`))
-  )
+  (file === undefined ? Effect.succeed("[]") : textOf(file, flag === "--state" ? "[]" : ""))
+    .pipe(
+      Effect.flatMap(Schema.decode(Schema.parseJson(Schema.Array(schema)))),
+      Effect.mapError(() => usage(`${flag} must be a JSON file with an array of ${what}.`))
+    )
 
 /** The text of a file, or another one if there is none. */
 const textOf = (file: string, absent = "") =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = (yield* Host).pathOf(file)
-    return yield* Effect.catchIf(fs.readFileString(path), isNotFound, () => Effect.succeed(absent))
+    return yield* Effect.catchIf(fs.readFileString(path), isNotFound, () =>
+      Effect.succeed(absent))
   })
 
 const encodeTokens = Schema.encode(Schema.parseJson(Schema.Array(IssuedToken)))
@@ -123,12 +129,14 @@ const saverOf = (file: string | undefined) =>
     const { pathOf } = yield* Host
     const lock = yield* Effect.makeSemaphore(1)
     return (tokens: Effect.Effect<ReadonlyArray<IssuedToken>>) =>
-      file === undefined ? Effect.void : Effect.orDie(Effect.flatMap(tokens, encodeTokens)).pipe(
-        Effect.flatMap((text) => write(pathOf(file), text)),
-        lock.withPermits(1),
-        Effect.uninterruptible,
-        Effect.provideService(FileSystem.FileSystem, fs)
-      )
+      file === undefined ?
+        Effect.void :
+        Effect.orDie(Effect.flatMap(tokens, encodeTokens)).pipe(
+          Effect.flatMap((text) => write(pathOf(file), text)),
+          lock.withPermits(1),
+          Effect.uninterruptible,
+          Effect.provideService(FileSystem.FileSystem, fs)
+        )
   })
 
 /** Where other Node processes read the certificate. */
@@ -170,7 +178,8 @@ const writeDotenv = (file: string, exported: Exported) =>
         "--dotenv must be a new file, an empty one, or one that an emulator wrote."
       )
     }
-    const lines = yield* Effect.forEach(Object.entries(exported), (entry) => assignment(...entry))
+    const lines = yield* Effect.forEach(Object.entries(exported), (entry) =>
+      assignment(...entry))
     yield* write(
       (yield* Host).pathOf(file),
       `${dotenvMark}, which replaces this file.\n${lines.join("")}`
@@ -179,7 +188,9 @@ const writeDotenv = (file: string, exported: Exported) =>
 
 const greeting = (log: Given["log"], url: string, exported: Exported) => {
   const page = `http://127.0.0.1:${new URL(url).port}${steeringPath}`
-  if (log === "json") return JSON.stringify({ event: "listening", url, page, variables: exported })
+  if (log === "json") {
+    return JSON.stringify({ event: "listening", url, page, variables: exported })
+  }
   return [
     `The emulator listens on ${url}. Press Ctrl+C to stop it.`,
     `Watch and steer it at ${page}`,

@@ -16,22 +16,31 @@ import type { failFlags } from "./flags.js"
 const { variable } = sources.authUrl
 
 /** Prints what the emulator says. */
-export const steer = (action: string, given: Partial<Values<typeof failFlags>>, argument: string) =>
+export const steer = (
+  action: string,
+  given: Partial<Values<typeof failFlags>>,
+  argument: string
+) =>
   Effect.gen(function*() {
     const { process } = yield* Host
     const url = given.port === undefined
       ? process.env[variable] ?? ""
       : `http://localhost:${given.port}`
-    const [, port] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d{1,5})(?:\/|$)/.exec(url) ?? []
+    const [, port] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d{1,5})(?:\/|$)/.exec(url) ??
+      []
     const notFound = configuration(
       `No emulator was found. Use --port PORT, or export its URL as ${variable}.`
     )
     if (port === undefined) return yield* notFound
     // The command listens on this address. Even with TLS, the emulator accepts these requests over plain http.
-    const request = HttpClientRequest.post(`http://127.0.0.1:${port}${steeringPath}${action}`).pipe(
-      HttpClientRequest.bodyUnsafeJson({ argument, times: given.times })
+    const request = HttpClientRequest.post(`http://127.0.0.1:${port}${steeringPath}${action}`)
+      .pipe(
+        HttpClientRequest.bodyUnsafeJson({ argument, times: given.times })
+      )
+    const { body: { message }, status } = yield* Effect.flatMap(
+      HttpClient.execute(request),
+      decode
     )
-    const { body: { message }, status } = yield* Effect.flatMap(HttpClient.execute(request), decode)
       .pipe(
         Effect.timeout("10 seconds"),
         Effect.mapError(() => notFound)

@@ -42,7 +42,10 @@ export const add = (given: Values<typeof addFlags>, name = defaultProfile) =>
       yield* Effect.mapError(
         acquireToken(settings, { "force-refresh": true, "no-cache": false }),
         ({ code, message }) =>
-          new Fault({ code, message: `${message} Nothing is saved, unless you add --no-verify.` })
+          new Fault({
+            code,
+            message: `${message} Nothing is saved, unless you add --no-verify.`
+          })
       )
     }
     yield* Effect.ignore(fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }))

@@ -24,8 +24,11 @@ export const runProgram = (
       // Node would make a pipe non-blocking for the program, too.
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
         const others = process.listeners(signal)
-        process.on(signal, () => signal === "SIGINT" && isatty(0) ? undefined : child.kill(signal))
-        others.forEach((other) => process.off(signal, other))
+        process.on(signal, () =>
+          signal === "SIGINT" && isatty(0) ? undefined : child.kill(signal))
+        others.forEach((other) =>
+          process.off(signal, other)
+        )
       }
       const child = spawn(command, args, { stdio: "inherit", env: variables })
       // Node emits some errors of the system, and throws others, such as ENOTDIR.

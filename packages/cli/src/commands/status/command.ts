@@ -3,7 +3,8 @@ import { statusFlags } from "./flags.js"
 
 export const statusCommand = command(statusFlags, {
   text: "Show the cached token; exit with code 5 if there is none",
-  more: "Sends nothing. It needs the client secret, because cached tokens are encrypted with it.",
+  more:
+    "Sends nothing. It needs the client secret, because cached tokens are encrypted with it.",
   examples: ["status", "status --json --profile books"],
   run: (given) => load(() => import("./status.js"), ({ printStatus }) => printStatus(given))
 })

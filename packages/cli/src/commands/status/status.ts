@@ -21,13 +21,17 @@ export const printStatus = (given: Values<typeof statusFlags>) =>
       ...formatExpiry(token, yield* Clock.currentTimeMillis)
     }
     if (given.json) {
-      yield* output.line(JSON.stringify({ profile, folder, cached: token !== undefined, ...times }))
+      yield* output.line(
+        JSON.stringify({ profile, folder, cached: token !== undefined, ...times })
+      )
     } else {
       if (profile !== undefined) yield* output.line(`profile  ${profile}`)
       yield* output.line(`folder   ${folder}`)
       if (times !== undefined) {
         const left = output.inWords(times.expires_in * 1000)
-        yield* output.line(`token    valid for ${left}, until ${times.expires_at.slice(0, 19)}Z`)
+        yield* output.line(
+          `token    valid for ${left}, until ${times.expires_at.slice(0, 19)}Z`
+        )
       }
     }
     if (token === undefined) return yield* unavailable(noneCached)

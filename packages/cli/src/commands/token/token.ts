@@ -20,14 +20,14 @@ export const printToken = (given: Given) =>
     const settings = yield* read(given)
     const isFresh = given["force-refresh"] || given["no-cache"]
     const cached = isFresh ? Option.none() : yield* readCached(settings)
-    const token =
-      Option.isSome(cached) && Duration.greaterThan(yield* remaining(cached.value), longestLeeway)
-        ? cached.value
-        // Loads the HTTP client only if it may be needed, because other programs wait for a token.
-        : yield* Effect.flatMap(
-          Effect.promise(() => import("../../token/provider.js")),
-          ({ acquireToken }) => acquireToken(settings, given)
-        )
+    const token = Option.isSome(cached) &&
+        Duration.greaterThan(yield* remaining(cached.value), longestLeeway)
+      ? cached.value
+      // Loads the HTTP client only if it may be needed, because other programs wait for a token.
+      : yield* Effect.flatMap(
+        Effect.promise(() => import("../../token/provider.js")),
+        ({ acquireToken }) => acquireToken(settings, given)
+      )
     if ((yield* Host).process.stdout.isTTY === true) {
       yield* Effect.logWarning(
         "The token is on the screen, where other people may see it. A pipe is safer."

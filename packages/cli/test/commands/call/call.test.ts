@@ -32,9 +32,10 @@ const at = (user: User, apiUrl: string): User => withEnv(user, { STORE_API_URL: 
 describe("store-api call", () => {
   test.live("prints the body as it came; --include what stands before it", function*() {
     const { user } = yield* started
-    const [head = "", body = ""] = (yield* prints(user, "call /orders?page=2 --include")).split(
-      "\n\n"
-    )
+    const [head = "", body = ""] = (yield* prints(user, "call /orders?page=2 --include"))
+      .split(
+        "\n\n"
+      )
     assert.match(head, /^HTTP\/1\.1 200 OK\n[^]*content-type: application\/json/)
     assert.strictEqual(yield* prints(user, "call /orders?page=2"), body)
     deepStrictEqual(echo(body), {
@@ -45,7 +46,11 @@ describe("store-api call", () => {
     })
   })
 
-  type Sent = readonly [method: string, body?: string, headers?: Readonly<Record<string, string>>]
+  type Sent = readonly [
+    method: string,
+    body?: string,
+    headers?: Readonly<Record<string, string>>
+  ]
   const json = { "content-type": "application/json" }
   const twoHeaders = { ...json, "x-one": "1", "x-two": "2" }
 
@@ -63,7 +68,9 @@ describe("store-api call", () => {
       "content-length": "13"
     }],
     ["call --data @- /orders", "POST", "of standard input", json],
-    ["call /orders -d a,b -H Content-Type:text/csv", "POST", "a,b", { "content-type": "text/csv" }]
+    ["call /orders -d a,b -H Content-Type:text/csv", "POST", "a,b", {
+      "content-type": "text/csv"
+    }]
   ])(
     "%s sends the method, the body and the headers, wherever the flags stand",
     function*([line, ...sent]) {
@@ -144,7 +151,12 @@ describe("store-api call", () => {
     [what: string, type: string, body: string | Buffer, screen: string, code?: number]
   >([
     ["JSON is indented", "application/problem+json", object, indented.join("\r\n")],
-    ["JSON of 20 MB is indented", "application/json", long, `[\r\n  ${long.slice(1, -1)}\r\n]\r\n`],
+    [
+      "JSON of 20 MB is indented",
+      "application/json",
+      long,
+      `[\r\n  ${long.slice(1, -1)}\r\n]\r\n`
+    ],
     ["the last line is ended", "text/plain", "plain", "plain\r\n"],
     [
       "controls are shown",
@@ -152,7 +164,12 @@ describe("store-api call", () => {
       "\u001b]0;t\u0007\r\n\u009b2J\u202e",
       "^[]0;t^G\r\n<U+009b>2J<U+202e>\r\n"
     ],
-    ["so they are in JSON", "application/json", "[\"\u001b[2J\u202e\"]", "[\"^[[2J<U+202e>\"]\r\n"],
+    [
+      "so they are in JSON",
+      "application/json",
+      "[\"\u001b[2J\u202e\"]",
+      "[\"^[[2J<U+202e>\"]\r\n"
+    ],
     [
       "a charset is read",
       "text/plain; charset=iso-8859-1",
@@ -214,18 +231,31 @@ describe("store-api call", () => {
   })
 
   test.live("refuses a file of --output that it cannot write", function*() {
-    yield* refuses((yield* started).user, "call / -o .", 8, "Cannot write ., the file of --output.")
+    yield* refuses(
+      (yield* started).user,
+      "call / -o .",
+      8,
+      "Cannot write ., the file of --output."
+    )
   })
 })
 
 describe("store-api call exits", () => {
   test.live.each(
-    [[299, 0, 0, ""], [300, 1, 7, "300 Multiple Choices"], [404, 1, 7, "404 Not Found"]] as const
+    [[299, 0, 0, ""], [300, 1, 7, "300 Multiple Choices"], [
+      404,
+      1,
+      7,
+      "404 Not Found"
+    ]] as const
   )(
     "for status %i with code %i, and with --fail with %i; the body is printed in any case",
     function*([status, plain, failing, name]) {
       const body = "{\"message\":\"no such order\"}"
-      const { user } = yield* startedWith({}, Fault.status(status, { on: "api", body, times: 3 }))
+      const { user } = yield* startedWith(
+        {},
+        Fault.status(status, { on: "api", body, times: 3 })
+      )
       const stderr = plain === 0 ? "" : `store-api: HTTP ${name}.\n`
       deepStrictEqual(yield* run(user, ["call", "/orders/7"]), {
         code: plain,
@@ -237,7 +267,7 @@ describe("store-api call exits", () => {
         stdout: body,
         stderr
       })
-      deepStrictEqual(yield* run(user, "call /orders/7 --output seven".split(" ")), {
+      deepStrictEqual(yield* run(user, ["call", "/orders/7", "--output", "seven"]), {
         code: plain,
         stdout: "",
         stderr
@@ -324,11 +354,15 @@ describe("store-api call exits", () => {
       yield* TestClock.setTime(start)
       const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
       const running = yield* Effect.fork(run(user, ["call", "/orders", "--timeout", timeout]))
-      yield* until("the API is called", Effect.map(apiCalls(emulator), (calls) => calls.length > 0))
+      yield* until(
+        "the API is called",
+        Effect.map(apiCalls(emulator), (calls) => calls.length > 0)
+      )
       yield* TestClock.adjust(millis - 1)
       assert.include([...yield* TestClock.sleeps()], start + millis)
       yield* TestClock.adjust(1)
-      const stderr = `store-api: The call took longer than ${timeout}, the time of --timeout.\n`
+      const stderr =
+        `store-api: The call took longer than ${timeout}, the time of --timeout.\n`
       deepStrictEqual(yield* Fiber.join(running), { code: 6, stdout: "", stderr })
     }
   )
@@ -374,7 +408,13 @@ describe("a token that was revoked", () => {
 
   test.live.each(["", " --include", " --fail"].flatMap((flags) =>
     [
-      [flags, "429", rateLimit, 5, /^store-api: The token endpoint .* Retry after \d{4}-.*Z\.\n$/],
+      [
+        flags,
+        "429",
+        rateLimit,
+        5,
+        /^store-api: The token endpoint .* Retry after \d{4}-.*Z\.\n$/
+      ],
       [
         flags,
         "401",

@@ -93,7 +93,11 @@ describe("store-api check fails at the configuration, and sends nothing,", () =>
 
   const url = (what: string, url: string, remedy: RegExp) =>
     ["STORE_API_AUTH_URL", "STORE_API_URL"].map((name): readonly [string, Variables, RegExp] =>
-      [`when ${name} ${what}`, { [name]: url }, new RegExp(`${name}.*${remedy.source}`)] as const
+      [
+        `when ${name} ${what}`,
+        { [name]: url },
+        new RegExp(`${name}.*${remedy.source}`)
+      ] as const
     )
 
   const proxy = (
@@ -183,7 +187,12 @@ describe("store-api check names the cause", () => {
       /was no response$/,
       /in time.*try again later/
     ]],
-    ["an API", "STORE_API_URL", "http", [6, "API call", /no response in time/, /STORE_API_URL/]]
+    ["an API", "STORE_API_URL", "http", [
+      6,
+      "API call",
+      /no response in time/,
+      /STORE_API_URL/
+    ]]
   ])(
     "%s that accepts and says nothing, after 10 seconds",
     function*([, variable, scheme, expected, others]) {
@@ -299,7 +308,9 @@ describe("store-api check names the cause", () => {
 
   test.live("a server without TLS", function*() {
     const { emulator, user } = yield* started
-    const wrong = withEnv(user, { STORE_API_AUTH_URL: emulator.url.replace("http:", "https:") })
+    const wrong = withEnv(user, {
+      STORE_API_AUTH_URL: emulator.url.replace("http:", "https:")
+    })
     yield* fails(wrong, [], [5, "TLS", /does not speak TLS/, /Check scheme and port/])
   })
 
@@ -366,7 +377,12 @@ describe("the proxy of a check", () => {
         HTTP_PROXY: `http://${proxy}`,
         ...env
       })
-    const unknown = [5, "name lookup", /is not known/, /the host in STORE_API_AUTH_URL/] as const
+    const unknown = [
+      5,
+      "name lookup",
+      /is not known/,
+      /the host in STORE_API_AUTH_URL/
+    ] as const
     const password = [
       4,
       "proxy tunnel",
@@ -380,7 +396,12 @@ describe("the proxy of a check", () => {
       /NO_PROXY/
     ] as const
     const faults: ReadonlyArray<readonly [ReturnType<typeof through>, Expected]> = [
-      [through("127.0.0.1:9"), [5, "proxy connection", /refused the connection/, /HTTP_PROXY/]],
+      [through("127.0.0.1:9"), [
+        5,
+        "proxy connection",
+        /refused the connection/,
+        /HTTP_PROXY/
+      ]],
       [through(at), password],
       // As in the HTTP client, a user without a password is not sent, and a star within a list has no effect.
       [through(`user@${at}`), password],
@@ -393,7 +414,9 @@ describe("the proxy of a check", () => {
         /port in http_proxy/
       ]],
       [
-        through(at, `${"x".repeat(64)}.store.example`, { NO_PROXY: "other.example,store.example" }),
+        through(at, `${"x".repeat(64)}.store.example`, {
+          NO_PROXY: "other.example,store.example"
+        }),
         unknown
       ],
       [through(`user:invented@${at}`, "other.store.example"), forbidden],
@@ -404,11 +427,17 @@ describe("the proxy of a check", () => {
         /Check that HTTP_PROXY names a proxy/
       ]]
     ]
-    for (const [user, expected] of faults) yield* fails(yield* user, ["--allow-insecure"], expected)
+    for (const [user, expected] of faults) {
+      yield* fails(yield* user, ["--allow-insecure"], expected)
+    }
     const good = yield* check(yield* through(`user:invented@${at}`), ["--allow-insecure"])
     deepStrictEqual([good.code, good.failed], [0, []])
     const names = good.steps.map(({ name }) => name)
-    deepStrictEqual(names.slice(1, 4), ["proxy name lookup", "proxy connection", "proxy tunnel"])
+    deepStrictEqual(names.slice(1, 4), [
+      "proxy name lookup",
+      "proxy connection",
+      "proxy tunnel"
+    ])
     // This machine goes through none, whatever the environment says.
     const env = { HTTP_PROXY: nobody, HTTPS_PROXY: "http://user:can%61ry@127.0.0.1:9" }
     const local = yield* check(yield* withProxies(user, env))
@@ -458,13 +487,21 @@ const tokenRequests: ReadonlyArray<Row> = [
     "token/access-token-absent",
     ...noToken("access_token must be 1 to 16384 visible ASCII characters")
   ],
-  ["token/token-type-other", ...noToken("token_type must be a type other than DPoP, MAC and PoP")],
+  [
+    "token/token-type-other",
+    ...noToken("token_type must be a type other than DPoP, MAC and PoP")
+  ],
   ["token/body-array", ...noToken("the body must be a JSON object")],
   ["token/body-oauth-error", 4, answered(200), /: check the client id and secret/],
   ["token/body-html", 4, answered(200, " and a web page"), webSite],
   ["token/close-before-headers", 5, /^there was no response$/, unreachable],
   ["token/bad-chunks", 5, answered(200, ", but the response broke off"), unreachable],
-  ["token/flood-endless", 4, answered(200), /is too large for a token: check STORE_API_AUTH_URL\./],
+  [
+    "token/flood-endless",
+    4,
+    answered(200),
+    /is too large for a token: check STORE_API_AUTH_URL\./
+  ],
   [
     "token/redirect-302",
     4,
@@ -535,7 +572,9 @@ const calls: ReadonlyArray<Row> = [
 const play = (emulator: Emulator.Service, step: string, [name, code, said, remedy]: Row) =>
   Effect.gen(function*() {
     yield* emulator.fail(Scenario.get(name))
-    const path = name === "api/pointed-elsewhere" ? `${emulator.elsewhere.url}/orders` : "/orders"
+    const path = name === "api/pointed-elsewhere"
+      ? `${emulator.elsewhere.url}/orders`
+      : "/orders"
     const outcome = yield* check(yield* userOf(emulator), step === "API call" ? [path] : [])
     const cause = outcome.steps.find(({ name }) => name === step)
     assert.match(cause?.said ?? "", said, name)

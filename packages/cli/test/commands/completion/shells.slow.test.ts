@@ -72,10 +72,15 @@ const drivers = {
 const install = (user: User): User => {
   const folder = join(user.cwd, "bin")
   mkdirSync(folder)
-  writeFileSync(join(folder, "store-api"), `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`)
+  writeFileSync(
+    join(folder, "store-api"),
+    `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`
+  )
   chmodSync(join(folder, "store-api"), 0o755)
   mkdirSync(profilesOf(user), { recursive: true })
-  for (const name of ["blue", "books"]) writeFileSync(join(profilesOf(user), `${name}.env`), "")
+  for (const name of ["blue", "books"]) {
+    writeFileSync(join(profilesOf(user), `${name}.env`), "")
+  }
   writeFileSync(join(user.cwd, "secret.txt"), "")
   return { ...user, env: { ...user.env, PATH: `${folder}:${user.env["PATH"] ?? ""}` } }
 }
@@ -84,7 +89,9 @@ for (const [name, driver] of Object.entries(drivers)) {
   const [shell = ""] = name.split(",")
   const isInstalled = spawnSync(shell, ["-c", "exit 0"]).status === 0 ||
     process.env["CI"] === "true"
-  if (!isInstalled) console.warn(`There is no ${shell}: the test of its completion is skipped.`)
+  if (!isInstalled) {
+    console.warn(`There is no ${shell}: the test of its completion is skipped.`)
+  }
   describe.skipIf(!isInstalled)(`completion in ${name}`, () => {
     // An autoloaded function differs in its first call, which loads the script, and in its second.
     const lines = name === shell ? offered : offered.slice(0, 2)

@@ -24,7 +24,8 @@ const secretVariable = "STORE_API_CLIENT_SECRET"
 
 const realSecret = "canary-of-a-user+/="
 
-const wordsOf = (line: string) => ["emulator", ...line.split(" ")].filter((word) => word !== "")
+const wordsOf = (line: string) =>
+  ["emulator", ...line.split(" ")].filter((word) => word !== "")
 
 /** Starts an emulator in the environment of a real client, and waits for the variables that it prints. */
 const emulatorWith = (line = "", from?: User) =>
@@ -32,7 +33,9 @@ const emulatorWith = (line = "", from?: User) =>
     const user = from ??
       (yield* newUser({ [secretVariable]: realSecret }, Effect.succeed([realSecret])))
     const running = yield* start(user, wordsOf(line), { shows: true })
-    if (!(yield* running.shows(/\n\n.*\n\n/s))) return yield* Effect.dieMessage(running.stderr.text)
+    if (!(yield* running.shows(/\n\n.*\n\n/s))) {
+      return yield* Effect.dieMessage(running.stderr.text)
+    }
     const variables = variablesIn(running.stdout.text)
     const { STORE_API_URL: url = "" } = variables
     return { ...running, user, variables, url, client: yield* newUser(variables) }
@@ -107,7 +110,9 @@ describe("store-api emulator", () => {
   })
 
   test.live("listens on the given port", function*() {
-    const { port } = new URL(yield* Effect.scoped(Effect.map(emulatorWith(), ({ url }) => url)))
+    const { port } = new URL(
+      yield* Effect.scoped(Effect.map(emulatorWith(), ({ url }) => url))
+    )
     const { url } = yield* emulatorWith(`--port ${port}`)
     assert.strictEqual(url, `http://127.0.0.1:${port}`)
   })
@@ -147,10 +152,13 @@ describe("store-api emulator", () => {
 
   test.live("knows the client of the user, and never prints its secret", function*() {
     const { stdout, url, variables } = yield* emulatorWith("--client-id my-id")
-    deepStrictEqual([(yield* ask(url, "my-id", realSecret)).status, (yield* ask(url)).status], [
-      200,
-      401
-    ])
+    deepStrictEqual(
+      [(yield* ask(url, "my-id", realSecret)).status, (yield* ask(url)).status],
+      [
+        200,
+        401
+      ]
+    )
     assert.strictEqual(variables["STORE_API_CLIENT_ID"], "my-id")
     for (const secret of [realSecret, demoSecret]) assert.notInclude(stdout.text, secret)
   })
@@ -256,14 +264,23 @@ describe("store-api emulator", () => {
       issued?.["token"],
       null
     ])
-    deepStrictEqual([end?.["event"], end?.["id"], end?.["reason"]], ["end", 2, "fault api/403"])
+    deepStrictEqual([end?.["event"], end?.["id"], end?.["reason"]], [
+      "end",
+      2,
+      "fault api/403"
+    ])
     assert.isNumber(end?.["duration"])
   })
 
   test.live("--responses is what the API responds to requests with a token", function*() {
     const user = yield* newUser({})
     const body = [{ id: 7, article: "chair" }]
-    const deletes = { method: "delete", path: "/orders/7", status: 204, headers: { "X-Mine": "1" } }
+    const deletes = {
+      method: "delete",
+      path: "/orders/7",
+      status: 204,
+      headers: { "X-Mine": "1" }
+    }
     const write = (responses: unknown) =>
       writeFileSync(join(user.cwd, "api.json"), JSON.stringify(responses))
     write([{ path: "/orders", body }, deletes])
@@ -284,7 +301,9 @@ describe("store-api emulator", () => {
 
   test.live("--state keeps tokens for the next start, and only for this user", function*() {
     const user = yield* newUser({})
-    const once = <A, E>(use: (url: string, client: User) => Effect.Effect<A, E, Scope.Scope>) =>
+    const once = <A, E>(
+      use: (url: string, client: User) => Effect.Effect<A, E, Scope.Scope>
+    ) =>
       Effect.scoped(
         Effect.flatMap(
           emulatorWith("--state state.json", user),
@@ -297,15 +316,19 @@ describe("store-api emulator", () => {
     deepStrictEqual(readdirSync(user.cwd), ["state.json"])
     yield* once((url, client) =>
       Effect.gen(function*() {
-        const responses = yield* Effect.forEach([kept, revoked], ({ token }) => call(url, token))
+        const responses = yield* Effect.forEach(
+          [kept, revoked],
+          ({ token }) => call(url, token)
+        )
         deepStrictEqual(responses.map(({ status }) => status), [200, 401])
         yield* Effect.all(Effect.replicate(ask(url), 20), { concurrency: 8 })
         assert.lengthOf((yield* prints(client, "emulator tokens")).match(/^#\d/gm) ?? [], 22)
       })
     )
-    const ids = [...readFileSync(join(user.cwd, "state.json"), "utf8").matchAll(/"id":(\d+)/g)].map(
-      ([, id]) => Number(id)
-    )
+    const ids = [...readFileSync(join(user.cwd, "state.json"), "utf8").matchAll(/"id":(\d+)/g)]
+      .map(
+        ([, id]) => Number(id)
+      )
     deepStrictEqual(ids, Array.from({ length: 22 }, (_, index) => index + 1))
     writeFileSync(join(user.cwd, "foreign.json"), "canary")
     yield* refuses(
@@ -331,7 +354,9 @@ describe("store-api emulator", () => {
     assert.strictEqual(statSync(mine).mode & 0o777, 0o600)
     writeFileSync(other, `${secretVariable}=invented`)
     const refusal = "--dotenv must be a new file, an empty one, or one that an emulator wrote."
-    for (const name of [".env", "."]) yield* refuses(user, `emulator --dotenv ${name}`, 2, refusal)
+    for (const name of [".env", "."]) {
+      yield* refuses(user, `emulator --dotenv ${name}`, 2, refusal)
+    }
     assert.strictEqual(readFileSync(other, "utf8"), `${secretVariable}=invented`)
   })
 
@@ -358,7 +383,8 @@ describe("store-api emulator", () => {
 test.live("fail, clear, revoke, requests and tokens steer the emulator of the port or of STORE_API_AUTH_URL", function*() {
   const { client, url } = yield* emulatorWith()
   const { port } = new URL(url)
-  const says = (line: string) => Effect.map(prints(client, wordsOf(line)), (text) => text.trimEnd())
+  const says = (line: string) =>
+    Effect.map(prints(client, wordsOf(line)), (text) => text.trimEnd())
   const refused = (line: string, message: string) =>
     refuses(client, wordsOf(line), 2, `The emulator refused this: ${message}`)
   assert.strictEqual(
@@ -406,10 +432,15 @@ test.live("fail, clear, revoke, requests and tokens steer the emulator of the po
   assert.strictEqual(yield* prints(user, wordsOf("requests")), "a^[<U+009b>\nb\n")
 })
 
-const notFound = "No emulator was found. Use --port PORT, or export its URL as STORE_API_AUTH_URL."
+const notFound =
+  "No emulator was found. Use --port PORT, or export its URL as STORE_API_AUTH_URL."
 
 test.live.each<[line: string, code: number, message: string | RegExp, env?: User["env"]]>([
-  ["--prot 1", 2, "Unknown option '--prot'. Did you mean --port? See store-api emulator --help."],
+  [
+    "--prot 1",
+    2,
+    "Unknown option '--prot'. Did you mean --port? See store-api emulator --help."
+  ],
   ["--port", 2, "Option '--port <PORT>' argument missing. See store-api emulator --help."],
   ["--port canary", 2, "--port must be a whole number from 0 (a free port) to 65535."],
   ["--port=", 2, "--port must be a whole number from 0 (a free port) to 65535."],
@@ -427,7 +458,11 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   ["--scenario token/x", 2, "--scenario must be a name that --list prints."],
   ["--scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls."],
   ["--log x", 2, "--log must be one of text, json. See store-api emulator --help."],
-  ["--responses nothing.json", 2, "--responses must be a JSON file with an array of responses."],
+  [
+    "--responses nothing.json",
+    2,
+    "--responses must be a JSON file with an array of responses."
+  ],
   ["--state /dev/null/state.json", 2, "--state must be a JSON file with an array of tokens."],
   ["--state none/state.json", 3, /^store-api: Cannot write \S*none.state[.]json[.]\n$/],
   ["--dotenv none/my.env", 3, /^store-api: Cannot write \S*none.my[.]env[.]\n$/],

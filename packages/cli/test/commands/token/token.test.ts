@@ -91,7 +91,9 @@ describe("store-api token", () => {
       "token"
     ]
     // A run takes a token that is at most 10 milliseconds older than itself for its own.
-    const runs = lines.map((line, index) => frozenAt(Date.now() + 1000 * index)(prints(user, line)))
+    const runs = lines.map((line, index) =>
+      frozenAt(Date.now() + 1000 * index)(prints(user, line))
+    )
     const [first, second, cached, apart, stillCached] = yield* Effect.all(runs)
     assert.strictEqual(new Set([first, second, apart]).size, 3)
     deepStrictEqual([cached, stillCached], [second, second])
@@ -130,17 +132,20 @@ describe("the prompt for the secret", () => {
       ["a secret with a tab", `${demoSecret}\t\r`, "", unusable],
       ["a secret with an invisible character", `\u200b${demoSecret}\r`, "", unusable]
     ] as const
-  )("asks again for %s; only the token goes to a pipe", function*([, before, after, sentence]) {
-    const { emulator, user } = yield* startedWithoutSecret
-    const typed = `${before}${demoSecret}${after}\r`
-    const { code, screen, stdout } = yield* onTerminal(user, ["token"], {
-      shows: true,
-      stdout: "pipe",
-      typed
-    })
-    deepStrictEqual([code, screen], [0, `${prompt}\r\n${sentence}\r\n${prompt}\r\n`])
-    assert.strictEqual(stdout, `${yield* lastToken(emulator)}\n`)
-  })
+  )(
+    "asks again for %s; only the token goes to a pipe",
+    function*([, before, after, sentence]) {
+      const { emulator, user } = yield* startedWithoutSecret
+      const typed = `${before}${demoSecret}${after}\r`
+      const { code, screen, stdout } = yield* onTerminal(user, ["token"], {
+        shows: true,
+        stdout: "pipe",
+        typed
+      })
+      deepStrictEqual([code, screen], [0, `${prompt}\r\n${sentence}\r\n${prompt}\r\n`])
+      assert.strictEqual(stdout, `${yield* lastToken(emulator)}\n`)
+    }
+  )
 
   test.live("is not shown where no terminal is, nor on a terminal when CI is set", function*() {
     const { user } = yield* startedWithoutSecret
@@ -165,7 +170,9 @@ const timed = Effect.gen(function*() {
       const running = run(user, ["token", ...flags], { shows: true })
       const { code, stdout } = yield* frozenAt(start + second * 1000)(running)
       const values = (yield* emulator.tokens).map(({ value }) => `${Redacted.value(value)}\n`)
-      const outcome = code === 0 ? `token ${values.indexOf(stdout) + 1}` : `code ${String(code)}`
+      const outcome = code === 0
+        ? `token ${values.indexOf(stdout) + 1}`
+        : `code ${String(code)}`
       return { outcome, requests: yield* tokenRequests(emulator) }
     })
   return { at, emulator }

@@ -10,7 +10,11 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
-import { type AccessTokenError, TokenResponseError, UntrustedOriginError } from "../../AccessTokenError.js"
+import {
+  type AccessTokenError,
+  TokenResponseError,
+  UntrustedOriginError
+} from "../../AccessTokenError.js"
 import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
 import { sameValue } from "../repeatedToken.js"
@@ -64,7 +68,10 @@ interface Options {
  * may have been revoked together, as when processes that share tokens have two. The store has then lost both. So the
  * token of a further repeat would be new, and the API rejects that too.
  */
-export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) => {
+export const makeExecute = <E, R>(
+  client: HttpClient.HttpClient.With<E, R>,
+  options: Options
+) => {
   const { header, provider, retryUnauthorized, trusted } = options
   const headerValue = makeHeaderValue(options.format)
 
@@ -74,14 +81,19 @@ export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, opti
   ): Effect.Effect<Attempt<E | Failure>, E | Failure, R> => {
     // The response belongs to the request that was sent last. The given client may send several, because it may retry.
     let sent: Sent | undefined
-    const attach = (request: HttpClientRequest.HttpClientRequest): Effect.Effect<typeof request, Failure> => {
+    const attach = (
+      request: HttpClientRequest.HttpClientRequest
+    ): Effect.Effect<typeof request, Failure> => {
       if (request.headers[header] !== undefined) {
         sent = undefined
         return Effect.succeed(request)
       }
       return Effect.flatMap(provider.get, (token) => {
         sent = { request, token }
-        return Exit.map(headerValue(token), (value) => HttpClientRequest.setHeader(request, header, value))
+        return Exit.map(
+          headerValue(token),
+          (value) => HttpClientRequest.setHeader(request, header, value)
+        )
       })
     }
     // Attaches the token after the `mapRequest` of the given client, and again for each of its retries.
@@ -91,11 +103,15 @@ export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, opti
     )
     return Effect.matchEffect(clientWithToken.execute(request), {
       onSuccess: (response) => {
-        const result = Exit.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
+        const result = Exit.succeed(
+          sent === undefined ? response : responseWithoutHeader(response, header)
+        )
         return Effect.succeed({ sent, response, result })
       },
       onFailure: (error) => {
-        const result = Exit.fail(sent === undefined ? error : errorWithoutHeader(error, header))
+        const result = Exit.fail(
+          sent === undefined ? error : errorWithoutHeader(error, header)
+        )
         const response = httpErrors.statusResponse(error)
         if (response !== undefined) return Effect.succeed({ sent, response, result })
         // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
@@ -105,7 +121,10 @@ export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, opti
     })
   }
 
-  const recover = (request: HttpClientRequest.HttpClientRequest, first: Attempt<E | Failure>) =>
+  const recover = (
+    request: HttpClientRequest.HttpClientRequest,
+    first: Attempt<E | Failure>
+  ) =>
     Effect.gen(function*() {
       const firstRejection = (yield* Clock.currentTimeMillis) - clockTolerance
       let attempt = first
@@ -116,8 +135,10 @@ export const makeExecute = <E, R>(client: HttpClient.HttpClient.With<E, R>, opti
         const { token } = rejected
         yield* provider.invalidate(token)
         // The provider keeps a rejected token if too many tokens were rejected before.
-        const cached = yield* Effect.orElseSucceed(provider.current, () => Option.none<AccessToken>())
-        const isKept = Option.exists(cached, (cached) => sameValue(cached, token))
+        const cached = yield* Effect.orElseSucceed(provider.current, () =>
+          Option.none<AccessToken>())
+        const isKept = Option.exists(cached, (cached) =>
+          sameValue(cached, token))
         const isNew = token.acquiredAt.epochMillis >= acquiredBefore
         if (isNew || isKept || !isRepeatable(rejected) || !(yield* retryUnauthorized)) break
         // The token request may need the connection that the unread 401 occupies.
@@ -145,18 +166,26 @@ const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
  * some gateways report it, has no API product for this request.
  */
 const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
-  /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
+  /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(
+    headers["www-authenticate"] ?? ""
+  )
 
 /** Whether the body can be sent again. A stream cannot, and a raw body may contain one. */
 const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)
 
-const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Array", "FormData"]
+const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = [
+  "Empty",
+  "Uint8Array",
+  "FormData"
+]
 
 /**
  * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
  * header, because a custom `TokenSource` or `format` may return any text.
  */
-const makeHeaderValue = (format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`) => {
+const makeHeaderValue = (
+  format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
+) => {
   const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
   const tryFormat = Option.liftThrowable(format)
   const create = (accessToken: string) => {

@@ -27,9 +27,13 @@ const requestWithoutHeader = (
   header: string
 ): HttpClientRequest.HttpClientRequest =>
   header in request.headers
-    ? Object.assign(Object.create(Object.getPrototypeOf(request) as object) as typeof request, request, {
-      headers: Headers.remove(request.headers, header)
-    })
+    ? Object.assign(
+      Object.create(Object.getPrototypeOf(request) as object) as typeof request,
+      request,
+      {
+        headers: Headers.remove(request.headers, header)
+      }
+    )
     : request
 
 /**
@@ -49,11 +53,15 @@ export const responseWithoutHeader = (
     has: (_, key) => key in original,
     get: (_, key): unknown => {
       if (key === "request") return request ??= requestWithoutHeader(original.request, header)
-      if (key === "toJSON") return () => ({ ...original.toJSON() as object, request: response.request.toJSON() })
+      if (key === "toJSON") {
+        return () => ({ ...original.toJSON() as object, request: response.request.toJSON() })
+      }
       if (key === "stream") return Stream.mapError(original.stream, hide)
       const value: unknown = Reflect.get(key in printed ? printed : original, key)
       // The effects that read the body. An option is an effect too.
-      return Effect.isEffect(value) && !Option.isOption(value) ? Effect.mapError(value, hide) : value
+      return Effect.isEffect(value) && !Option.isOption(value)
+        ? Effect.mapError(value, hide)
+        : value
     }
   })
   return response

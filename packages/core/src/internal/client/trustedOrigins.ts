@@ -66,7 +66,10 @@ const append = (
 ): HttpClientRequest.HttpClientRequest => {
   const { url } = request
   if (api.endsWith("/")) return HttpClientRequest.setUrl(request, api + url.replace(/^\//, ""))
-  return HttpClientRequest.setUrl(request, /^([/?#]|$)/.test(url) ? api + url : `${api}/${url}`)
+  return HttpClientRequest.setUrl(
+    request,
+    /^([/?#]|$)/.test(url) ? api + url : `${api}/${url}`
+  )
 }
 
 /**
@@ -77,9 +80,18 @@ export const boundClient = (
   client: HttpClient.HttpClient,
   origins: ReadonlyArray<string>
 ): Effect.Effect<HttpClient.HttpClient> =>
-  Effect.map(manualRedirect.make, (withoutRedirects) =>
-    HttpClient.transform(client, (response, request) => {
-      const origin = originOf(request.url)
-      if (origins.includes(origin)) return withoutRedirects(response)
-      return Effect.fail(httpErrors.make("InvalidUrl", request, new UntrustedOriginError({ origin, trusted: origins })))
-    }))
+  Effect.map(
+    manualRedirect.make,
+    (withoutRedirects) =>
+      HttpClient.transform(client, (response, request) => {
+        const origin = originOf(request.url)
+        if (origins.includes(origin)) return withoutRedirects(response)
+        return Effect.fail(
+          httpErrors.make(
+            "InvalidUrl",
+            request,
+            new UntrustedOriginError({ origin, trusted: origins })
+          )
+        )
+      })
+  )

@@ -97,7 +97,10 @@ export const exchange = (
   attempt: Omit<Attempt, "request">
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
-    const request = complete(yield* endpoint.request.request(attempt.credentials), endpoint.url)
+    const request = complete(
+      yield* endpoint.request.request(attempt.credentials),
+      endpoint.url
+    )
     const start = yield* instant.now
     const response = yield* endpoint.client.execute(request)
     // It comes from a proxy, never from the endpoint (RFC 9110 §15.5.8).

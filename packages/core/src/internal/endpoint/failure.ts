@@ -34,7 +34,10 @@ const texts = [
 const containers = ["error", "fault", "detail", "response", "errors"]
 
 /** The body, and the objects in it that may contain a code or a text. */
-const placesIn = (json: unknown, depth = 0): ReadonlyArray<{ readonly [key: string]: unknown }> => {
+const placesIn = (
+  json: unknown,
+  depth = 0
+): ReadonlyArray<{ readonly [key: string]: unknown }> => {
   const [object] = [json].flat()
   return Predicate.isReadonlyRecord(object) && depth < deepestPlace
     ? [object, ...containers.flatMap((key) => placesIn(object[key], depth + 1))]
@@ -52,7 +55,8 @@ const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test
 
 /** An API has other codes (RFC 6750 §3.1), and sends a Bearer challenge in `WWW-Authenticate`. */
 const isOfApi = (code: string, challenge = ""): boolean =>
-  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.registeredCodes.has(code)
+  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) &&
+  !sanitise.registeredCodes.has(code)
 
 const reasonOf = (
   status: number,
@@ -64,7 +68,9 @@ const reasonOf = (
   if (isInvalidClient(code)) return "InvalidClient"
   if (status === 401) return isOfApi(code, challenge) ? "Other" : "InvalidClient"
   // The status of a success says nothing, so the code decides.
-  if (status < 300 && /^(server_error|temporarily_unavailable)$/.test(code)) return "Unavailable"
+  if (status < 300 && /^(server_error|temporarily_unavailable)$/.test(code)) {
+    return "Unavailable"
+  }
   return status === 400 || (status < 300 && sanitise.registeredCodes.has(code))
     ? "InvalidRequest"
     : "Other"
@@ -120,7 +126,9 @@ export const failedRequest = (
  * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the
  * system.
  */
-export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
+export const fromHttpClientError = (
+  error: HttpClientError.HttpClientError
+): TokenRequestError => {
   // `boundClient` stopped a redirect to another origin.
   if (error.cause instanceof UntrustedOriginError) return failedRequest("Redirect")
   const faults = chain(error.cause)
@@ -131,7 +139,9 @@ export const fromHttpClientError = (error: HttpClientError.HttpClientError): Tok
   if (codes.some((code) => clientClosedCode.test(code))) return failedRequest("Closed", code)
   // Only runtimes without codes need the message, which may repeat a host name.
   const isCertificateFault = code === undefined
-    ? faults.some(({ message }) => typeof message === "string" && certificateWord.test(message))
+    ? faults.some(({ message }) =>
+      typeof message === "string" && certificateWord.test(message)
+    )
     : codes.some((code) => certificateCode.test(code))
   return failedRequest(isCertificateFault ? "Certificate" : "Transport", code)
 }
@@ -141,7 +151,8 @@ const isRefusedByProxy = ({ message, statusCode }: Fault): boolean =>
   statusCode === 407 || /^Proxy .*\(407\)/.test(String(message))
 
 /** The codes of OpenSSL. */
-const certificateCode = /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
+const certificateCode =
+  /CERT|ISSUER|CRL_|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
 
 /** The word in a sentence, and not in a host name or a URL. */
 const certificateWord = /(?<![\w./-])certificate(?![\w-]|\.\w)/i

@@ -13,7 +13,10 @@ export interface Known {
  * Returns the description of an error as one line of at most 256 characters, or undefined if it contains a secret.
  * Other characters could start a line of a log (CWE-117), control a terminal, or hide text.
  */
-export const description = (text: string, { clientId, secrets }: Known): string | undefined => {
+export const description = (
+  text: string,
+  { clientId, secrets }: Known
+): string | undefined => {
   const line = withoutId(text, clientId).slice(0, longestDescription).replace(
     /[\p{C}\p{Zl}\p{Zp}]/gu,
     " "

@@ -12,7 +12,8 @@ import { formDecode } from "./sanitise.js"
 type Field = readonly [name: string, value: unknown]
 
 /** Headers that describe the message. Our own have texts such as `application/json`. */
-const descriptive = /^(accept|accept-encoding|content-(type|language|length|encoding)|user-agent)$/
+const descriptive =
+  /^(accept|accept-encoding|content-(type|language|length|encoding)|user-agent)$/
 
 /** Parameters with the client id, or with a constant of a protocol such as `grant_type` or `client_assertion_type`. */
 const publicName = /^client_?id$|type$/i
@@ -62,7 +63,9 @@ const basicOf = (header: string): string => {
 }
 
 export const queryOf = (request: HttpClientRequest.HttpClientRequest): ReadonlyArray<Field> =>
-  Option.toArray(HttpClientRequest.toUrl(request)).flatMap(({ searchParams }) => [...searchParams])
+  Option.toArray(HttpClientRequest.toUrl(request)).flatMap((
+    { searchParams }
+  ) => [...searchParams])
 
 /** None for a text that is not JSON. The visitor sees each field, with those inside of it first. */
 export const parseJson = Option.liftThrowable(

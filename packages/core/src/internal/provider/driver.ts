@@ -50,7 +50,9 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
       Effect.gen(function*() {
         const inFlight = yield* change(tokenState.close)
         if (inFlight !== undefined) yield* Deferred.fail(inFlight.done, tokenState.closedError)
-        yield* Scope.close(fibers, Exit.void).pipe(waitAtMost(tokenPolicy.longestClosing, Effect.void))
+        yield* Scope.close(fibers, Exit.void).pipe(
+          waitAtMost(tokenPolicy.longestClosing, Effect.void)
+        )
         yield* Effect.sync(measure.clearExpiry)
       })
     )
@@ -87,7 +89,10 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
           )
         )
         const result = Deferred.await(inFlight.done).pipe(
-          Effect.timeoutFail({ duration: tokenPolicy.longestAcquisition, onTimeout: () => timeoutError })
+          Effect.timeoutFail({
+            duration: tokenPolicy.longestAcquisition,
+            onTimeout: () => timeoutError
+          })
         )
         // Interrupts the source when the result is known, which may be before it ends, and does not wait for it.
         yield* fork(Effect.ensuring(landResult(inFlight, result), Fiber.interruptFork(fiber)))
@@ -105,7 +110,10 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
      * Does what the state says to an event of a caller. A caller that has waited asks the state again. A change of the
      * state and the start of its acquisition both happen, or neither.
      */
-    const drive = (event: CallerEvent, afterWait: (waited: tokenState.Waited) => CallerEvent): TokenEffect =>
+    const drive = (
+      event: CallerEvent,
+      afterWait: (waited: tokenState.Waited) => CallerEvent
+    ): TokenEffect =>
       Effect.uninterruptibleMask((restore) => {
         const perform = (action: tokenState.Action): TokenEffect => {
           switch (action._tag) {
@@ -113,16 +121,22 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
               return action.exit
             case "Wait": {
               const { inFlight } = action
-              return restore(Effect.flatMap(waitFor(action), (exit) => drive(afterWait({ inFlight, exit }), afterWait)))
+              return restore(Effect.flatMap(waitFor(action), (exit) =>
+                drive(afterWait({ inFlight, exit }), afterWait)))
             }
             case "Start":
               return Effect.zipRight(launch(action.inFlight), perform(action.then))
             case "Abandon":
-              return Effect.zipRight(fork(land(action.inFlight, Exit.fail(timeoutError))), perform(action.then))
+              return Effect.zipRight(
+                fork(land(action.inFlight, Exit.fail(timeoutError))),
+                perform(action.then)
+              )
           }
         }
         return Effect.flatMap(change(event), (action) => {
-          if (action._tag === "Wait") measure.countJoin()
+          if (action._tag === "Wait") {
+            measure.countJoin()
+          }
           return perform(action)
         })
       })
@@ -135,7 +149,8 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
         if (held === undefined) return getOrAcquire
         const { from, until, untilNanos } = held.fresh
         const wall = clock.unsafeCurrentTimeMillis()
-        const isFresh = wall >= from && wall < until && clock.unsafeCurrentTimeNanos() < untilNanos
+        const isFresh = wall >= from && wall < until &&
+          clock.unsafeCurrentTimeNanos() < untilNanos
         return isFresh ? held.exit : getOrAcquire
       }),
       current: Effect.flatMap(Ref.get(state), (current) => currentToken(current, now())),
@@ -195,7 +210,9 @@ const report = ({ exit, failure, held, inFlight }: tokenState.Landed): Effect.Ef
  * our layer and not below it.
  */
 const forkInLayer = FiberSet.makeRuntime().pipe(
-  Effect.mapInputContext((context: Context.Context<Scope.Scope>) => Context.omit(Tracer.ParentSpan)(context)),
+  Effect.mapInputContext((context: Context.Context<Scope.Scope>) =>
+    Context.omit(Tracer.ParentSpan)(context)
+  ),
   Effect.map((run) => (effect: Effect.Effect<void>) =>
     Effect.gen(function*() {
       const loggers = yield* FiberRef.get(FiberRef.currentLoggers)

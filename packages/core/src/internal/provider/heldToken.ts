@@ -18,7 +18,11 @@ export interface Held {
   readonly repeated: boolean
   readonly margins: tokenPolicy.Margins
   /** The times between which the token is `Fresh`, and the result of `get`, calculated in advance for the hot path. */
-  readonly fresh: { readonly from: number; readonly until: number; readonly untilNanos: bigint }
+  readonly fresh: {
+    readonly from: number
+    readonly until: number
+    readonly untilNanos: bigint
+  }
   readonly exit: Exit.Exit<AccessToken>
 }
 
@@ -34,8 +38,11 @@ export const hold = (
     readonly last: Held | undefined
   }
 ): Held => {
-  const repeated = last !== undefined && isValid(last, now) && repeatedToken.isRepeated(last.token, received)
-  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received) ? endOf(last) : Infinity
+  const repeated = last !== undefined && isValid(last, now) &&
+    repeatedToken.isRepeated(last.token, received)
+  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received)
+    ? endOf(last)
+    : Infinity
   const start = monotonicStart(received, startedAt, now)
   const end = start + repeatedToken.lifeOf(received)
   const knownEnd = repeated ? repeatedToken.endOfRepeated(lastEnd, end) : end
@@ -43,7 +50,8 @@ export const hold = (
   const life = repeatedToken.lifeOf(token)
   // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
   // wall clock, which counts whole milliseconds, may have moved during the acquisition.
-  const isOld = start <= startedAt.monotonic - 1 && last !== undefined && !repeatedToken.expiresLater(token, last.token)
+  const isOld = start <= startedAt.monotonic - 1 && last !== undefined &&
+    !repeatedToken.expiresLater(token, last.token)
   const since = {
     wall: token.acquiredAt.epochMillis,
     monotonic: isOld ? Math.min(start, lastEnd - life) : start
@@ -74,15 +82,20 @@ export const hold = (
 const endOf = ({ life, since }: Held): number => since.monotonic + life
 
 /** Whether the wall clock moved back before its start, so that its age is unknown. */
-const isBefore = (now: Instant, { since }: Held): boolean => now.wall < since.wall - lifetime.clockTolerance
+const isBefore = (now: Instant, { since }: Held): boolean =>
+  now.wall < since.wall - lifetime.clockTolerance
 
 /** The remaining lifetime by the clock that advanced further. */
-const remaining = (held: Held, now: Instant): number => isBefore(now, held) ? 0 : held.life - elapsed(held.since, now)
+const remaining = (held: Held, now: Instant): number =>
+  isBefore(now, held) ? 0 : held.life - elapsed(held.since, now)
 
 export const isValid = (held: Held, now: Instant): boolean => remaining(held, now) > 0
 
 /** The state of a token by its remaining lifetime (the specification, "States and transitions"). */
-export const stateOf = (held: Held, now: Instant): "Fresh" | "RefreshSoon" | "MustWait" | "Expired" => {
+export const stateOf = (
+  held: Held,
+  now: Instant
+): "Fresh" | "RefreshSoon" | "MustWait" | "Expired" => {
   const left = remaining(held, now)
   if (left <= 0) return "Expired"
   if (left < held.margins.leeway) return "MustWait"

@@ -26,8 +26,12 @@ const withToken = new Set<() => void>()
  */
 export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
-    const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
-      Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
+    const count = (
+      counter: Metric.Metric.Counter<number>,
+      key: string,
+      value: string,
+      by = 1
+    ) => Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
     let expiry = 0
     const showExpiry = () => metrics.expiry.unsafeUpdate(expiry, labels)
     /** No token is cached. Providers with the same labels share the gauge, so the others set theirs again. */
@@ -49,7 +53,10 @@ export const make = (now: () => Instant) =>
       clearExpiry,
       recordEnd: ({ failure, held, inFlight }: Landed) => {
         count(metrics.acquisitions, "outcome", failure?.error ?? "Success")
-        metrics.acquisitionDuration.unsafeUpdate((now().monotonic - inFlight.startedAt.monotonic) / 1000, labels)
+        metrics.acquisitionDuration.unsafeUpdate(
+          (now().monotonic - inFlight.startedAt.monotonic) / 1000,
+          labels
+        )
         if (failure !== undefined) count(metrics.cooldowns, "cause", "Failure")
         if (failure !== undefined || held === undefined) return
         // No cooldown in the state: the smaller margins of a repeated token delay its next renewal.

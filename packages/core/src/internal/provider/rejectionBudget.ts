@@ -21,10 +21,16 @@ export interface RejectionBudget {
 export const full: RejectionBudget = { left: fullBudget, at: { wall: 0, monotonic: 0 } }
 
 /** A rejected token was replaced: discards what grew while no token was cached. */
-export const resume = ({ left }: RejectionBudget, now: Instant): RejectionBudget => ({ left, at: now })
+export const resume = ({ left }: RejectionBudget, now: Instant): RejectionBudget => ({
+  left,
+  at: now
+})
 
 /** Returns the budget after one more rejection, or undefined if it does not suffice. */
-export const spend = ({ at, left }: RejectionBudget, now: Instant): RejectionBudget | undefined => {
+export const spend = (
+  { at, left }: RejectionBudget,
+  now: Instant
+): RejectionBudget | undefined => {
   const available = Math.min(left + elapsed(at, now), fullBudget)
   return available < rejectionCost ? undefined : { left: available - rejectionCost, at: now }
 }

@@ -112,7 +112,9 @@ export const cooldownLengths = (
 ): CooldownLengths => {
   const pause = (max: number) => backoff.pause({ base: cooldownBase, max }, failures, chance)
   const least = Math.min(Math.max(retryAfter, 0), backoff.maxRetryAfter)
-  const longest = isRefusal ? cooldownMax : Math.min(cooldownMax, Math.max(cooldownBase, longestWithoutToken))
+  const longest = isRefusal
+    ? cooldownMax
+    : Math.min(cooldownMax, Math.max(cooldownBase, longestWithoutToken))
   return {
     withToken: Math.max(pause(cooldownMax), least),
     withoutToken: isRenewal ? least : Math.max(pause(longest), least)

@@ -10,12 +10,23 @@ import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
-import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import {
+  type AccessTokenError,
+  TokenRequestError,
+  withRetryAt
+} from "../../AccessTokenError.js"
 import * as TokenSource from "../../TokenSource.js"
 import { untilRetry } from "../backoff.js"
 import { elapsed, type Instant } from "../instant.js"
 import { sameValue } from "../repeatedToken.js"
-import { expiredError, type Held, hold, isValid, longestWaitFor, stateOf } from "./heldToken.js"
+import {
+  expiredError,
+  type Held,
+  hold,
+  isValid,
+  longestWaitFor,
+  stateOf
+} from "./heldToken.js"
 import * as rejectionBudget from "./rejectionBudget.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
@@ -96,14 +107,17 @@ export const get: Event<Action> = (state, now) => {
   const held = validToken(state, now)
   if (held !== undefined) return getWithToken(held)(state, now)
   const cooldown = currentCooldown(state, now)
-  return cooldown === undefined ? joinOrStart(state.failures)(state, now) : [answer(Exit.fail(cooldown.error)), state]
+  return cooldown === undefined
+    ? joinOrStart(state.failures)(state, now)
+    : [answer(Exit.fail(cooldown.error)), state]
 }
 
 const getWithToken = (held: Held): Event<Action> => (state, now) => {
   const cached = stateOf(held, now)
   const serve = answer(held.exit)
   if (cached === "Fresh") return [serve, state]
-  const then = (inFlight: InFlight) => cached === "MustWait" ? wait(inFlight, longestWaitFor(held, now)) : serve
+  const then = (inFlight: InFlight) =>
+    cached === "MustWait" ? wait(inFlight, longestWaitFor(held, now)) : serve
   if (state.inFlight !== undefined) return [then(state.inFlight), state]
   const isTooSoon = elapsed(held.arrivedAt, now) < tokenPolicy.shortestRenewalInterval
   if (isTooSoon || currentCooldown(state, now) !== undefined) return [serve, state]
@@ -115,7 +129,10 @@ const joinOrStart = (failures: number): Event<Action> => (state, now) => {
   if (isClosed) return [answer(Exit.fail(closedError)), state]
   if (inFlight !== undefined) {
     const left = timeToJoin(inFlight, now)
-    return [left > 0 ? wait(inFlight, left) : { _tag: "Abandon", inFlight, then: wait(inFlight) }, state]
+    return [
+      left > 0 ? wait(inFlight, left) : { _tag: "Abandon", inFlight, then: wait(inFlight) },
+      state
+    ]
   }
   return start(acquisitionFor(state, now), wait)({ ...state, failures }, now)
 }
@@ -126,19 +143,32 @@ export const refresh: Event<Action> = joinOrStart(0)
 /** What a caller that cannot wait for a renewal needs. With a valid token, it has called `refresh`. */
 const acquisitionFor = ({ held, rejected }: State, now: Instant): TokenSource.Acquisition => {
   if (held !== undefined) {
-    return { reason: isValid(held, now) ? "Refresh" : "Expired", replacing: Option.some(held.token) }
+    return {
+      reason: isValid(held, now) ? "Refresh" : "Expired",
+      replacing: Option.some(held.token)
+    }
   }
   return rejected === undefined
     ? TokenSource.missing
     : { reason: "Rejected", replacing: Option.some(rejected.token) }
 }
 
-const start =
-  (acquisition: TokenSource.Acquisition, then: (inFlight: InFlight) => Answer | Wait): Event<Action> =>
-  (state, startedAt) => {
-    const inFlight: InFlight = { acquisition, startedAt, done: Deferred.unsafeMake(FiberId.none) }
-    return [{ _tag: "Start", inFlight, then: then(inFlight) }, { ...state, inFlight, cooldown: undefined }]
+const start = (
+  acquisition: TokenSource.Acquisition,
+  then: (inFlight: InFlight) => Answer | Wait
+): Event<Action> =>
+(state, startedAt) => {
+  const inFlight: InFlight = {
+    acquisition,
+    startedAt,
+    done: Deferred.unsafeMake(FiberId.none)
   }
+  return [{ _tag: "Start", inFlight, then: then(inFlight) }, {
+    ...state,
+    inFlight,
+    cooldown: undefined
+  }]
+}
 
 const isRenewal = ({ acquisition }: InFlight): boolean => acquisition.reason === "Renewal"
 
@@ -173,17 +203,22 @@ export const refreshAgain = (waited: Waited): Event<Action> => (state, now) => {
   if (exit === undefined) return refresh(state, now)
   if (Exit.isSuccess(exit)) return getAgain(waited)(state, now)
   if (timeToJoin(inFlight, now) <= 0) return refresh(state, now)
-  return validToken(state, now) === undefined ? getAgain(waited)(state, now) : [answer(exit), state]
+  return validToken(state, now) === undefined
+    ? getAgain(waited)(state, now)
+    : [answer(exit), state]
 }
 
 /** An API rejected a token. Without budget, the rejection has no effect. */
-export const reject = (token: AccessToken): Event<"Dropped" | "Kept" | "NotCached"> => (state, now) => {
-  if (state.held === undefined || !sameValue(state.held.token, token)) return ["NotCached", state]
-  const rejections = rejectionBudget.spend(state.rejections, now)
-  return rejections === undefined
-    ? ["Kept", state]
-    : ["Dropped", { ...state, held: undefined, rejected: state.held, rejections }]
-}
+export const reject =
+  (token: AccessToken): Event<"Dropped" | "Kept" | "NotCached"> => (state, now) => {
+    if (state.held === undefined || !sameValue(state.held.token, token)) {
+      return ["NotCached", state]
+    }
+    const rejections = rejectionBudget.spend(state.rejections, now)
+    return rejections === undefined
+      ? ["Kept", state]
+      : ["Dropped", { ...state, held: undefined, rejected: state.held, rejections }]
+  }
 
 /** What the source returned for an acquisition, and a random number from 0 to 1. */
 interface Ended {
@@ -200,63 +235,79 @@ export interface Landed {
   /** The cached token, if it is valid. */
   readonly held: Held | undefined
   /** For metrics and logs. */
-  readonly failure: { readonly error: AccessTokenError["_tag"] | "Defect"; readonly reason: string } | undefined
+  readonly failure: {
+    readonly error: AccessTokenError["_tag"] | "Defect"
+    readonly reason: string
+  } | undefined
 }
 
 /** An acquisition has ended. Returns nothing if it is not in flight any more. */
-export const land = (policy: tokenPolicy.TokenPolicy, ended: Ended): Event<Landed | undefined> => (state, now) => {
-  const { chance, exit, inFlight } = ended
-  if (state.inFlight !== inFlight) return [undefined, state]
-  if (Exit.isFailure(exit)) return landFailure(policy, ended, exit.cause)(state, now)
-  const { rejected, rejections } = state
-  // After a rejection, only the rejected token itself brings no progress.
-  const isRejected = rejected !== undefined && sameValue(rejected.token, exit.value)
-  const last = state.held ?? (isRejected ? rejected : undefined)
-  const held = hold(policy, exit.value, { startedAt: inFlight.startedAt, now, chance, last })
-  if (!isValid(held, now)) {
-    return landFailure(policy, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))(state, now)
-  }
-  return [
-    { inFlight, exit: held.exit, held, failure: undefined },
-    {
-      ...initial,
-      held,
-      rejections: rejected === undefined ? rejections : rejectionBudget.resume(rejections, now)
+export const land =
+  (policy: tokenPolicy.TokenPolicy, ended: Ended): Event<Landed | undefined> =>
+  (
+    state,
+    now
+  ) => {
+    const { chance, exit, inFlight } = ended
+    if (state.inFlight !== inFlight) return [undefined, state]
+    if (Exit.isFailure(exit)) return landFailure(policy, ended, exit.cause)(state, now)
+    const { rejected, rejections } = state
+    // After a rejection, only the rejected token itself brings no progress.
+    const isRejected = rejected !== undefined && sameValue(rejected.token, exit.value)
+    const last = state.held ?? (isRejected ? rejected : undefined)
+    const held = hold(policy, exit.value, { startedAt: inFlight.startedAt, now, chance, last })
+    if (!isValid(held, now)) {
+      return landFailure(policy, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))(
+        state,
+        now
+      )
     }
-  ]
-}
-
-/** Starts a cooldown. */
-const landFailure =
-  (policy: tokenPolicy.TokenPolicy, { chance, inFlight }: Ended, cause: Cause.Cause<AccessTokenError>): Event<Landed> =>
-  (state, now) => {
-    const error = errorOf(cause)
-    const failures = state.failures + 1
-    const lengths = tokenPolicy.cooldownLengths(policy, {
-      failures,
-      isRefusal: isRefusal(error),
-      isRenewal: isRenewal(inFlight),
-      retryAfter: untilRetry(error, now.wall),
-      chance
-    })
-    const cooldown = { ...lengths, since: now, error }
-    // With the `retryAt` that callers see now.
-    const reported = currentCooldown({ ...state, cooldown }, now)?.error ?? error
-    const isDefect = Cause.isDie(cause)
     return [
+      { inFlight, exit: held.exit, held, failure: undefined },
       {
-        inFlight,
-        // Waiting callers get a defect as it is, later ones the typed error.
-        exit: isDefect ? Exit.failCause(cause) : Exit.fail(reported),
-        held: validToken(state, now),
-        // The message of a defect comes from the source and may contain anything.
-        failure: isDefect
-          ? { error: "Defect", reason: "the TokenSource failed with a defect" }
-          : { error: reported._tag, reason: reported.message }
-      },
-      { ...state, inFlight: undefined, cooldown: { ...cooldown, error: reported }, failures }
+        ...initial,
+        held,
+        rejections: rejected === undefined
+          ? rejections
+          : rejectionBudget.resume(rejections, now)
+      }
     ]
   }
+
+/** Starts a cooldown. */
+const landFailure = (
+  policy: tokenPolicy.TokenPolicy,
+  { chance, inFlight }: Ended,
+  cause: Cause.Cause<AccessTokenError>
+): Event<Landed> =>
+(state, now) => {
+  const error = errorOf(cause)
+  const failures = state.failures + 1
+  const lengths = tokenPolicy.cooldownLengths(policy, {
+    failures,
+    isRefusal: isRefusal(error),
+    isRenewal: isRenewal(inFlight),
+    retryAfter: untilRetry(error, now.wall),
+    chance
+  })
+  const cooldown = { ...lengths, since: now, error }
+  // With the `retryAt` that callers see now.
+  const reported = currentCooldown({ ...state, cooldown }, now)?.error ?? error
+  const isDefect = Cause.isDie(cause)
+  return [
+    {
+      inFlight,
+      // Waiting callers get a defect as it is, later ones the typed error.
+      exit: isDefect ? Exit.failCause(cause) : Exit.fail(reported),
+      held: validToken(state, now),
+      // The message of a defect comes from the source and may contain anything.
+      failure: isDefect
+        ? { error: "Defect", reason: "the TokenSource failed with a defect" }
+        : { error: reported._tag, reason: reported.message }
+    },
+    { ...state, inFlight: undefined, cooldown: { ...cooldown, error: reported }, failures }
+  ]
+}
 
 /** The error of an acquisition that failed. A source may also interrupt itself, or fail with a defect. */
 const errorOf = (cause: Cause.Cause<AccessTokenError>): AccessTokenError => {
@@ -274,11 +325,14 @@ const errorOf = (cause: Cause.Cause<AccessTokenError>): AccessTokenError => {
 const isRefusal = (error: AccessTokenError): boolean => {
   if (error._tag === "TokenRequestError") return error.reason === "Proxy"
   return error._tag === "TokenRefusedError" &&
-    (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.httpStatus === 401)
+    (error.reason === "InvalidClient" || error.reason === "RateLimited" ||
+      error.httpStatus === 401)
 }
 
 /** The scope closes. Returns the acquisition in flight. */
-export const close: Event<InFlight | undefined> = ({ inFlight }) => [inFlight, { ...initial, isClosed: true }]
+export const close: Event<InFlight | undefined> = (
+  { inFlight }
+) => [inFlight, { ...initial, isClosed: true }]
 
 /** The end of the cooldown by the current wall clock, and the failure that caused it, or undefined without one. */
 export const currentCooldown = (
@@ -287,7 +341,8 @@ export const currentCooldown = (
 ): { readonly until: DateTime.Utc; readonly error: AccessTokenError } | undefined => {
   if (state.cooldown === undefined) return undefined
   const { error, since, withToken, withoutToken } = state.cooldown
-  const left = (validToken(state, now) === undefined ? withoutToken : withToken) - elapsed(since, now)
+  const left = (validToken(state, now) === undefined ? withoutToken : withToken) -
+    elapsed(since, now)
   // Rounded up, so that it stays the same while the clocks differ by a fraction of a millisecond.
   const until = DateTime.unsafeMake(Math.ceil(now.wall + left))
   return left > 0 ? { until, error: withRetryAt(error, Option.some(until)) } : undefined
@@ -299,4 +354,8 @@ const validToken = ({ held }: State, now: Instant): Held | undefined =>
 
 const answer = (exit: Result): Answer => ({ _tag: "Answer", exit })
 
-const wait = (inFlight: InFlight, atMost = Infinity): Wait => ({ _tag: "Wait", inFlight, atMost })
+const wait = (inFlight: InFlight, atMost = Infinity): Wait => ({
+  _tag: "Wait",
+  inFlight,
+  atMost
+})

@@ -27,12 +27,16 @@ export const make = (
       Effect.gen(function*() {
         yield* Metric.increment(Metric.tagged(failures, "operation", operation))
         if ((yield* Ref.getAndSet(state, { isOut: true })).isOut) return
-        yield* Effect.logWarning("The token store failed; tokens are acquired without it").pipe(
-          Effect.annotateLogs({ operation, reason })
-        )
+        yield* Effect.logWarning("The token store failed; tokens are acquired without it")
+          .pipe(
+            Effect.annotateLogs({ operation, reason })
+          )
       })
 
-    const reliably = <A>(operation: TokenStoreError["operation"], run: () => Effect.Effect<A, TokenStoreError>) => {
+    const reliably = <A>(
+      operation: TokenStoreError["operation"],
+      run: () => Effect.Effect<A, TokenStoreError>
+    ) => {
       const errorOf = (reason: string) => new TokenStoreError({ operation, reason })
       const onTimeout = Effect.flatMap(
         lastFailure,
@@ -43,14 +47,17 @@ export const make = (
         // An interruption of the caller does not get here, so any other cause is a fault of the store.
         Effect.catchAllCause((cause) => {
           const fault = Cause.isInterruptedOnly(cause) ? "an interruption" : "a defect"
-          return Effect.fail(Option.getOrElse(Cause.failureOption(cause), () => errorOf(fault)))
+          return Effect.fail(
+            Option.getOrElse(Cause.failureOption(cause), () => errorOf(fault))
+          )
         }),
         Effect.tapError(noteFailure)
       )
     }
 
     const reliableStore: Store = {
-      get: (key) => reliably("get", () => Effect.map(store.get(key), Option.map(readRemaining))),
+      get: (key) =>
+        reliably("get", () => Effect.map(store.get(key), Option.map(readRemaining))),
       put: (key, entry, life) => reliably("put", () => store.put(key, entry, life)),
       remove: (key, entry) => reliably("remove", () => store.remove(key, entry)),
       lease: (key, duration) =>

@@ -41,27 +41,44 @@ export const make = ({ name, secret }: Purpose): Effect.Effect<Sealing> =>
       ])
     )
     const aes = yield* Effect.promise(() =>
-      subtle.deriveKey(derivation("entry"), imported, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
+      subtle.deriveKey(
+        derivation("entry"),
+        imported,
+        { name: algorithm, length: 256 },
+        false,
+        ["encrypt", "decrypt"]
+      )
     )
-    const bits = yield* Effect.promise(() => subtle.deriveBits(derivation("name"), imported, 128))
+    const bits = yield* Effect.promise(() =>
+      subtle.deriveBits(derivation("name"), imported, 128)
+    )
     const key = `${version}:${Encoding.encodeHex(new Uint8Array(bits))}`
-    const cipher = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8(key) })
+    const cipher = (iv: Uint8Array<ArrayBuffer>) => ({
+      name: algorithm,
+      iv,
+      additionalData: utf8(key)
+    })
     return {
       key,
       seal: (text) =>
         Effect.gen(function*() {
           const nonce = globalThis.crypto.getRandomValues(new Uint8Array(nonceBytes))
-          const sealed = yield* Effect.promise(() => subtle.encrypt(cipher(nonce), aes, utf8(text)))
+          const sealed = yield* Effect.promise(() =>
+            subtle.encrypt(cipher(nonce), aes, utf8(text))
+          )
           return Encoding.encodeBase64Url(Uint8Array.of(...nonce, ...new Uint8Array(sealed)))
         }),
       open: (entry) =>
         Effect.gen(function*() {
           const bytes = Uint8Array.from(yield* Encoding.decodeBase64Url(entry))
           const nonce = bytes.slice(0, nonceBytes)
-          const text = yield* Effect.tryPromise(() => subtle.decrypt(cipher(nonce), aes, bytes.slice(nonceBytes)))
+          const text = yield* Effect.tryPromise(() =>
+            subtle.decrypt(cipher(nonce), aes, bytes.slice(nonceBytes))
+          )
           return new TextDecoder().decode(text)
         }).pipe(Effect.orElseSucceed(() => undefined))
     }
   })
 
-const reveal = (part: string | Redacted.Redacted): string => Redacted.isRedacted(part) ? Redacted.value(part) : part
+const reveal = (part: string | Redacted.Redacted): string =>
+  Redacted.isRedacted(part) ? Redacted.value(part) : part

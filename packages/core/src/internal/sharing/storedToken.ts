@@ -73,7 +73,11 @@ export const make = (
         const end = known?.entry === stored.entry ? Math.min(known.end, readEnd) : readEnd
         return [end, { entry: stored.entry, value: fields.value, end }]
       })
-      const found = foundOf(fields, wanted.maxLife, { remaining: end - at.monotonic, at, took })
+      const found = foundOf(fields, wanted.maxLife, {
+        remaining: end - at.monotonic,
+        at,
+        took
+      })
       if (!(found.left > 0)) return undefined
       if (isRejected(found.token, wanted)) {
         yield* store.remove(key, stored.entry)
@@ -101,7 +105,9 @@ export const make = (
         const receivedEnd = start + repeatedToken.lifeOf(received)
         const isKnown = known !== undefined && repeatedToken.sameValue(known, received)
         const end = isKnown ? repeatedToken.endOfRepeated(known.end, receivedEnd) : receivedEnd
-        const entry = yield* seal(encode(repeatedToken.withLife(received, Math.floor(end - start))))
+        const entry = yield* seal(
+          encode(repeatedToken.withLife(received, Math.floor(end - start)))
+        )
         // As late as possible, because a process can be frozen at any moment.
         if (!(yield* mayStore)) return
         yield* Ref.set(knownEnd, { entry, value: received.value, end })
@@ -150,7 +156,9 @@ const isUsable = (found: Found, { reason, replacing }: Wanted): boolean => {
   if (reason === "Expired") return !isSame || repeatedToken.isExtended(replacing, token)
   // In doubt it is the later one. Otherwise processes that acquire at about the same time would refuse each other's
   // token.
-  if (!isSame && token.expiresAt.epochMillis + took > replacing.expiresAt.epochMillis) return true
+  if (!isSame && token.expiresAt.epochMillis + took > replacing.expiresAt.epochMillis) {
+    return true
+  }
   // It brings no progress, but may have been acquired later, which suffices until a renewal is due.
   const isLater = token.acquiredAt.epochMillis + took > replacing.acquiredAt.epochMillis
   return isLater && !(reason === "Renewal" && repeatedToken.isRepeatedDue(found))
@@ -159,7 +167,8 @@ const isUsable = (found: Found, { reason, replacing }: Wanted): boolean => {
 const isShort = ({ left, life }: Found, { leeway, reason }: Wanted): boolean =>
   reason !== "Renewal" && left < leewayOf(life, leeway)
 
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { as: "Option" })
+const optional = <A, I>(schema: Schema.Schema<A, I>) =>
+  Schema.optionalWith(schema, { as: "Option" })
 
 /** The encoding of a token before it is sealed, in clear text. Of its times, only the difference counts. */
 const Stored = Schema.parseJson(Schema.Struct({

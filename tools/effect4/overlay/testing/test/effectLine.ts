@@ -66,6 +66,12 @@ export const countingFibers = <A, E, R>(
     )
   })
 
+const valueOf = (state: Metric.Metric.Snapshot["state"]) => {
+  if ("buckets" in state) return [state.count, state.sum]
+  if ("incremental" in state) return Number(state.count)
+  return "value" in state ? Number(state.value) : undefined
+}
+
 export const allSeries = Effect.map(Metric.snapshot, (all) =>
   all.map(({ attributes = {}, description, id, state }) => ({
     name: id,
@@ -76,13 +82,7 @@ export const allSeries = Effect.map(Metric.snapshot, (all) =>
       : "incremental" in state && state.incremental
       ? "counts up"
       : "gauge",
-    value: "buckets" in state
-      ? [state.count, state.sum]
-      : "incremental" in state
-      ? Number(state.count)
-      : "value" in state
-      ? Number(state.value)
-      : undefined
+    value: valueOf(state)
   })))
 
 export type Series = Effect.Success<typeof allSeries>[number]

@@ -7,7 +7,7 @@ import prose from "./tools/lint/prose.mjs"
 
 const restricted = (selector, message) => ({ selector, message })
 
-/** What makes lines dense. A line break is free. */
+/** Code that saves lines and costs a reader time. */
 const dense = [
   restricted(
     "SpreadElement > :matches(ArrayExpression, ObjectExpression)",

@@ -25,9 +25,14 @@ class Order extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)
     const last = ({ moduleId, project }: TestSpecification) =>
-      this.ctx.cache.getFileTestResults(`${project.name}:${moduleId.slice(this.ctx.config.root.length + 1)}`)
-    const duration = (file: TestSpecification) => last(file)?.failed === true ? -1 : last(file)?.duration ?? 0
-    return sorted.sort((one, other) => watch ? duration(one) - duration(other) : rank(one) - rank(other))
+      this.ctx.cache.getFileTestResults(
+        `${project.name}:${moduleId.slice(this.ctx.config.root.length + 1)}`
+      )
+    const duration = (file: TestSpecification) =>
+      last(file)?.failed === true ? -1 : last(file)?.duration ?? 0
+    return sorted.sort((one, other) =>
+      watch ? duration(one) - duration(other) : rank(one) - rank(other)
+    )
   }
 }
 
@@ -39,12 +44,17 @@ const project = (name: string, include: string, exclude: Array<string> = []) => 
 export default defineConfig({
   test: {
     // `npm test` runs the first, `npm run test:all` both.
-    projects: [project("unit", "*.test.ts", ["**/*.slow.test.ts"]), project("slow", "*.slow.test.ts")],
+    projects: [
+      project("unit", "*.test.ts", ["**/*.slow.test.ts"]),
+      project("slow", "*.slow.test.ts")
+    ],
     // The first needs authorization servers (`npm run interop`), the second Effect 4 (`npm run effect4`).
     exclude: [...configDefaults.exclude, "**/interop/**", "tools/effect4/line/**"]
       // They are about files of the repository that the Effect 4 line does not have.
       .concat(
-        process.env["STORE_API_EFFECT4"] === undefined ? [] : "packages/core/test/leaks/sources.test.ts"
+        process.env["STORE_API_EFFECT4"] === undefined
+          ? []
+          : "packages/core/test/leaks/sources.test.ts"
       ),
     // Files of a worker share their modules: loading Effect again for each file would take longer than the tests.
     isolate: false,
@@ -60,8 +70,14 @@ export default defineConfig({
   // Tests run on the sources; the built and packed packages have a test of their own.
   resolve: {
     alias: [
-      { find: /^@store-api\/(core|platform-node|emulator|redis|sql)$/, replacement: `${source("$1")}/index.ts` },
-      { find: /^@store-api\/(core|platform-node|emulator|redis|sql)\/(.+)$/, replacement: `${source("$1")}/$2.ts` }
+      {
+        find: /^@store-api\/(core|platform-node|emulator|redis|sql)$/,
+        replacement: `${source("$1")}/index.ts`
+      },
+      {
+        find: /^@store-api\/(core|platform-node|emulator|redis|sql)\/(.+)$/,
+        replacement: `${source("$1")}/$2.ts`
+      }
     ]
   }
 })

@@ -30,11 +30,14 @@ const program = Effect.gen(function*() {
   const isStopping = yield* Ref.make(false)
   // A daemon is not interrupted together with this program, which waits for it instead.
   const fiber = yield* Effect.forkDetach(worker(isStopping))
-  yield* Effect.onInterrupt(Fiber.join(fiber), () =>
-    Console.log("shutting down: no further order").pipe(
-      Effect.andThen(Ref.set(isStopping, true)),
-      Effect.andThen(Fiber.await(fiber))
-    ))
+  yield* Effect.onInterrupt(
+    Fiber.join(fiber),
+    () =>
+      Console.log("shutting down: no further order").pipe(
+        Effect.andThen(Ref.set(isStopping, true)),
+        Effect.andThen(Fiber.await(fiber))
+      )
+  )
 })
 
 NodeRuntime.runMain(Effect.provide(program, NodeStoreAuth.layerConfig()))

@@ -14,7 +14,10 @@ const program = Effect.gen(function*() {
 }).pipe(
   // The errors of the declaration and those of the token have different tags. The program exits with code 1 on each.
   Effect.tapErrorTag("Unauthorized", () => Console.error("The store rejects the token.")),
-  Effect.tapErrorTag("SchemaError", () => Console.error("STORE_API_URL does not lead to the declared API.")),
+  Effect.tapErrorTag(
+    "SchemaError",
+    () => Console.error("STORE_API_URL does not lead to the declared API.")
+  ),
   Effect.tapErrorTag("TokenRefusedError", (error) => Console.error(error.message))
 )
 

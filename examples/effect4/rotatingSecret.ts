@@ -12,7 +12,8 @@ import { HttpClient } from "effect/http"
 const SecretsLive = Layer.unwrap(
   Effect.map(
     Config.String("SECRETS_FOLDER"),
-    (rootDirectory) => ConfigProvider.layerAdd(ConfigProvider.fromDir({ rootPath: rootDirectory }))
+    (rootDirectory) =>
+      ConfigProvider.layerAdd(ConfigProvider.fromDir({ rootPath: rootDirectory }))
   )
 ).pipe(Layer.provide(NodeServices.layer))
 

@@ -13,7 +13,8 @@ import { health } from "./recipes/health.js"
 const StoreAuthLive = NodeStoreAuth.layerConfig()
 
 /** Never the 401 or 403 of the store: they concern the credentials of this server, not those of its caller. */
-const unavailable = (status: 502 | 503 | 504) => HttpServerResponse.json({ error: "store unavailable" }, { status })
+const unavailable = (status: 502 | 503 | 504) =>
+  HttpServerResponse.json({ error: "store unavailable" }, { status })
 
 const statusOf = (error: unknown) => {
   if (Cause.isTimeoutError(error)) return 504
@@ -26,7 +27,9 @@ const order = Effect.gen(function*() {
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
   const response = yield* client.get(`/orders/${encodeURIComponent(id)}`)
   if (response.status === 401 || response.status === 403) {
-    yield* Effect.logError(`The store rejects the token of this server (status ${response.status}).`)
+    yield* Effect.logError(
+      `The store rejects the token of this server (status ${response.status}).`
+    )
     return yield* unavailable(502) // the body need not be JSON
   }
   return yield* HttpServerResponse.json(yield* response.json, { status: response.status })

@@ -16,10 +16,11 @@ const call = (store: string) =>
   )
 
 const acquired = (store: string) =>
-  Metric.value(Metric.withAttributes(AccessTokenMetrics.acquisitions, { outcome: "Success" })).pipe(
-    Effect.updateService(Metric.CurrentMetricAttributes, (all) => ({ ...all, store })),
-    Effect.flatMap(({ count }) => Console.log(`${store}: tokens acquired: ${count}`))
-  )
+  Metric.value(Metric.withAttributes(AccessTokenMetrics.acquisitions, { outcome: "Success" }))
+    .pipe(
+      Effect.updateService(Metric.CurrentMetricAttributes, (all) => ({ ...all, store })),
+      Effect.flatMap(({ count }) => Console.log(`${store}: tokens acquired: ${count}`))
+    )
 
 const program = Effect.gen(function*() {
   const stores = ["north", "south"]

@@ -9,7 +9,9 @@ import {
   HttpApiSecurity
 } from "effect/http-api"
 
-export class Order extends Schema.Class<Order>("Order")({ id: Schema.Int, item: Schema.String }) {}
+export class Order
+  extends Schema.Class<Order>("Order")({ id: Schema.Int, item: Schema.String })
+{}
 
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
   "Unauthorized",

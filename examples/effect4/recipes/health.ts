@@ -27,7 +27,10 @@ const live = Effect.gen(function*() {
  * Readiness: gets a token as a call would, which acquires one if needed; sends nothing during a cooldown. 503 while no
  * token is available. A check that stops waiting does not end the acquisition: the next check finds the token.
  */
-const ready = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
+const ready = Effect.flatMap(
+  AccessTokenProvider.AccessTokenProvider,
+  (provider) => provider.get
+).pipe(
   Effect.matchEffect({
     onFailure: ({ _tag }) => HttpServerResponse.json({ error: _tag }, { status: 503 }),
     onSuccess: ({ expiresAt }) => HttpServerResponse.json({ expiresAt })
@@ -35,4 +38,7 @@ const ready = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider)
 )
 
 /** Neither response holds a secret. */
-export const health = Layer.merge(HttpRouter.add("GET", "/health", live), HttpRouter.add("GET", "/ready", ready))
+export const health = Layer.merge(
+  HttpRouter.add("GET", "/health", live),
+  HttpRouter.add("GET", "/ready", ready)
+)

@@ -9,11 +9,14 @@ export const atRetryAt = (times: number) =>
     Schedule.addDelay(({ output: error }) =>
       Effect.map(Clock.currentTimeMillis, (now) =>
         Option.match(AccessTokenError.retryAt(error), {
-          onNone: () => 1000,
+          onNone: () =>
+            1000,
           onSome: (at) => Math.max(at.epochMilliseconds - now, 0)
         }))
     ),
-    Schedule.while(({ input }) => AccessTokenError.isTransient(input))
+    Schedule.while(({ input }) =>
+      AccessTokenError.isTransient(input)
+    )
   )
 
 /**

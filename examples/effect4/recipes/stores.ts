@@ -8,7 +8,8 @@ import { Layer, LayerMap, Metric } from "effect"
  * `NORTH_CLIENT_ID`, `NORTH_CLIENT_SECRET`, and so on.
  */
 export class Stores extends LayerMap.Service<Stores>()("Stores", {
-  lookup: (store: string) => labelled(store, NodeStoreAuth.layerConfig(StoreAuth.config(store.toUpperCase()))),
+  lookup: (store: string) =>
+    labelled(store, NodeStoreAuth.layerConfig(StoreAuth.config(store.toUpperCase()))),
   idleTimeToLive: "1 hour"
 }) {}
 

@@ -40,7 +40,10 @@ export const tokens = Stream.unwrap(Effect.gen(function*() {
     yield* Ref.set(pause, millisToNext(token, yield* Clock.currentTimeMillis))
     return token
   })
-  return Stream.changesWith(Stream.fromEffectRepeat(next), (last, token) => Equal.equals(last.value, token.value))
+  return Stream.changesWith(
+    Stream.fromEffectRepeat(next),
+    (last, token) => Equal.equals(last.value, token.value)
+  )
 }))
 
 /**
@@ -49,6 +52,9 @@ export const tokens = Stream.unwrap(Effect.gen(function*() {
  */
 const millisToNext = ({ acquiredAt, expiresAt }: AccessToken.AccessToken, now: number) => {
   const left = expiresAt.epochMilliseconds - now
-  const ahead = Math.min(5 * 60_000, (expiresAt.epochMilliseconds - acquiredAt.epochMilliseconds) / 4)
+  const ahead = Math.min(
+    5 * 60_000,
+    (expiresAt.epochMilliseconds - acquiredAt.epochMilliseconds) / 4
+  )
   return Math.max(left - 0.8 * ahead, left / 10, 100)
 }

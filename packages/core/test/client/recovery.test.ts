@@ -269,7 +269,7 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
 })
 
 describe("AuthorizedHttpClient, a repeat that gets a 401", () => {
-  // An old token was acquired before the first 401, like one that another process stored. `acquiredAt` is exact to a second.
+  // An old token was acquired before the first 401, like one of another process. Its time is exact to a second.
   test.each(
     [
       ["for an old token is repeated once more", 1, 2, [401, 401, 200]],

@@ -127,7 +127,7 @@ describe("SharedTokenSource", () => {
             store.get(key),
             Option.map(({ entry, remaining }) => ({
               entry,
-              remaining: Duration.sum(remaining, Duration.millis(setBack))
+              remaining: Duration.toMillis(remaining) + setBack
             }))
           )
       }

@@ -92,7 +92,7 @@ describe(configuration, () => {
 
   it("lists each variable that a source reads by its name, and no other", () => {
     const variable =
-      /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g
+      /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\(|\breadVariable\()\s*["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g
     const found = inSources(variable, filesOf("packages/*/src/*.ts")).map((name) =>
       name.replace("${prefix}", "STORE_API")
     )
@@ -178,13 +178,19 @@ describe("telemetry in the docs", () => {
       ...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g),
       "http.client POST"
     ]],
-    [telemetry, "Log lines", 1, 4, inSources(/Effect\.log\w+\(\s*"([^"]+)"/g)],
+    [
+      telemetry,
+      "Log lines",
+      1,
+      4,
+      inSources(/(?:Effect\.log\w+|warnUnshared)\(\s*"([^"]+)"/g)
+    ],
     [
       "docs/guides/runbook.md",
       "Log lines",
       0,
       4,
-      inSources(/Effect\.logWarning\(\s*"([^"]+)"/g)
+      inSources(/(?:Effect\.logWarning|warnUnshared)\(\s*"([^"]+)"/g)
     ]
   ])("%s, %s: those of the sources, and no other", (page, heading, column, least, names) => {
     assert.isAtLeast(names.length, least)

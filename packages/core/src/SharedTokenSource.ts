@@ -47,7 +47,7 @@ export interface Options {
   /**
    * A process without a token does not accept a stored one with less than this left, unless it can acquire no other.
    * Default 30 seconds, at most 5 % of the lifetime of the token. The layers of `StoreAuth` pass the `leeway` of the
-   * provider.
+   * provider, so errors name it `provider.leeway`.
    */
   readonly leeway?: Duration.DurationInput | undefined
   /**
@@ -168,10 +168,11 @@ const limitsOf = (
  * import { SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
  * import { Effect } from "effect"
  *
- * const sharedInOneProcess = (source: TokenSource.Service) =>
+ * // All sources must use the same store. `TokenStore.makeMemory` creates another one at each call.
+ * const shared = (source: TokenSource.Service, store: TokenStore.Service) =>
  *   SharedTokenSource.make({ storeTimeout: "2 seconds" }).pipe(
  *     Effect.provideService(TokenSource.TokenSource, source),
- *     Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory)
+ *     Effect.provideService(TokenStore.TokenStore, store)
  *   )
  * ```
  *
@@ -275,26 +276,36 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
     const purpose = yield* readPurpose
     const maxLife = yield* checkPurpose(purpose)
     return yield* Effect.map(seals.make(purpose), (sealing) => ({ maxLife, sealing })).pipe(
-      Effect.catchAllCause(() => warnUnshared("Web Crypto could not derive a key"))
+      Effect.catchAllCause(() =>
+        warnUnshared("Web Crypto could not derive a key; this access token is not shared")
+      )
     )
   }).pipe(
     Effect.catchTags({
       ConfigurationError: ({ message }) =>
         Effect.annotateLogs(
-          warnUnshared("The purpose of the token source is wrong"),
+          warnUnshared(
+            "The purpose of the token source is wrong; this access token is not shared"
+          ),
           "reason",
           message
         ),
       CredentialsError: () => Effect.succeed(undefined)
     }),
-    waitAtMost(purposeTimeout, warnUnshared("The client credentials were not read in time")),
+    waitAtMost(
+      purposeTimeout,
+      warnUnshared(
+        "The client credentials were not read in time; this access token is not shared"
+      )
+    ),
     Effect.catchAllCause(() =>
-      warnUnshared("The purpose of the token source could not be read")
+      warnUnshared(
+        "The purpose of the token source could not be read; this access token is not shared"
+      )
     )
   )
 
-const warnUnshared = (cause: string) =>
-  Effect.as(Effect.logWarning(`${cause}; this access token is not shared`), undefined)
+const warnUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
 
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
@@ -302,10 +313,8 @@ const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
     if (!Array.isArray(name) || name.length === 0) {
       return yield* unusable("TokenSource.purpose.name", "must be a list of texts")
     }
-    if (
-      !Redacted.isRedacted(secret) || !Predicate.isString(Redacted.value(secret)) ||
-      Redacted.value(secret) === ""
-    ) {
+    const text = Redacted.isRedacted(secret) ? Redacted.value(secret) : undefined
+    if (!Predicate.isString(text) || text === "") {
       return yield* unusable(
         "TokenSource.purpose.secret",
         "must be a text, wrapped with Redacted.make"

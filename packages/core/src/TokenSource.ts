@@ -85,8 +85,9 @@ export interface Purpose {
  */
 export interface Service {
   /**
-   * Acquires one token and caches nothing. Its `acquiredAt` and `expiresAt` are times of this process's wall clock, at
-   * the moment when `acquire` returns it. It must end within a deadline, because callers without a token wait for it.
+   * Acquires one token and caches nothing. Its `acquiredAt` is when the request began, and its `expiresAt` when the
+   * token ends, both by this process's wall clock as it reads when `acquire` returns. It must end within a deadline,
+   * because callers without a token wait for it.
    *
    * A source that keeps tokens, or shares them, may return one that it already has:
    * - for `Missing`, any valid token;

@@ -161,7 +161,7 @@ export interface Played extends Listening {
 
 const encoded = (reply: Reply): string => {
   if (reply === null) return "_\r\n"
-  if (typeof reply === "string") return `${reply.length}\r\n${reply}\r\n`
+  if (typeof reply === "string") return `$${reply.length}\r\n${reply}\r\n`
   if (typeof reply === "number") return `:${reply}\r\n`
   if (reply instanceof Error) return `-${reply.message}\r\n`
   return `*${reply.length}\r\n${reply.map(encoded).join("")}`

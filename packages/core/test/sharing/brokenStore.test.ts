@@ -300,13 +300,23 @@ describe("SharedTokenSource, when the store does not work", () => {
 describe("SharedTokenSource, when the credentials do not work", () => {
   test.each(
     [
-      ["never arrive", Effect.never, 10_000],
-      ["never arrive and cannot be interrupted", Effect.uninterruptible(Effect.never), 10_000],
-      ["are read by an effect that interrupts itself", Effect.interrupt, 0]
+      ["never arrive", Effect.never, 10_000, "The client credentials were not read in time"],
+      [
+        "never arrive and cannot be interrupted",
+        Effect.uninterruptible(Effect.never),
+        10_000,
+        "The client credentials were not read in time"
+      ],
+      [
+        "are read by an effect that interrupts itself",
+        Effect.interrupt,
+        0,
+        "The purpose of the token source could not be read"
+      ]
     ] as const
   )(
     "requests a token within 10 s, warns and does not share it, when they %s",
-    function*([, credentials, wait]) {
+    function*([, credentials, wait, cause]) {
       const { puts, requests, start } = yield* fleet()
       const lines: Array<unknown> = []
       const [outcome, took] = yield* timed((yield* start({ credentials })).get()).pipe(
@@ -316,12 +326,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
         ))
       )
       deepStrictEqual([outcome, took, yield* requests, yield* puts], ["token-1", wait, 1, []])
-      deepStrictEqual(
-        lines,
-        wait === 0
-          ? []
-          : [["The client credentials were not read in time; this access token is not shared"]]
-      )
+      deepStrictEqual(lines, [[`${cause}; this access token is not shared`]])
     }
   )
 

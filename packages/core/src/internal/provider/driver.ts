@@ -194,10 +194,14 @@ const report = ({ exit, failure, held, inFlight }: tokenState.Landed): Effect.Ef
   }
   const { reason, replacing } = inFlight.acquisition
   if (reason !== "Renewal" || Option.isNone(replacing)) return Effect.void
-  const warning = held === undefined
-    ? "Access token renewal failed, and the cached token is not valid any more"
-    : "Access token renewal failed; the cached token is served until it expires"
-  return Effect.annotateLogs(Effect.logWarning(warning), {
+  const warn = held === undefined
+    ? Effect.logWarning(
+      "Access token renewal failed, and the cached token is not valid any more"
+    )
+    : Effect.logWarning(
+      "Access token renewal failed; the cached token is served until it expires"
+    )
+  return Effect.annotateLogs(warn, {
     expiresAt: DateTime.formatIso(replacing.value.expiresAt),
     ...failure
   })

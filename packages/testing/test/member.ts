@@ -12,7 +12,7 @@ import {
 import { NodeStoreAuth } from "@store-api/platform-node"
 import {
   Clock,
-  type Duration,
+  Duration,
   Effect,
   Exit,
   Fiber,
@@ -20,6 +20,7 @@ import {
   Layer,
   Logger,
   LogLevel,
+  Option,
   Redacted,
   Scope
 } from "effect"
@@ -82,6 +83,49 @@ export interface Member {
 export const shown = ({ value }: Pick<AccessToken.AccessToken, "value">): string =>
   createHash("sha256").update(Redacted.value(value)).digest("hex").slice(0, 12)
 
+/** The store of a member, which counts by its clock if that is virtual. */
+const storeOf = (
+  { isVirtual }: Settings,
+  store: Layer.Layer<TokenStore.TokenStore, unknown>
+) =>
+  isVirtual === true
+    ? Layer.effect(
+      TokenStore.TokenStore,
+      Effect.map(TokenStore.TokenStore, onClockOfMembers)
+    ).pipe(Layer.provide(store))
+    : store
+
+/**
+ * A store that counts lifetimes by the clock of its members. A database would count them in real time, of which almost
+ * none passes while a virtual clock advances by hours. The text of an entry begins with its end.
+ */
+const onClockOfMembers = (store: TokenStore.Service): TokenStore.Service => {
+  const texts = new Map<string, string>()
+  return {
+    ...store,
+    get: (key) =>
+      Effect.zipWith(
+        store.get(key),
+        Clock.currentTimeMillis,
+        (stored, now) =>
+          Option.flatMap(stored, ({ entry: text }) => {
+            const [end = ""] = text.split(" ", 1)
+            const entry = text.slice(end.length + 1)
+            texts.set(entry, text)
+            const remaining = Number(end) - now
+            return remaining > 0 ? Option.some({ entry, remaining }) : Option.none()
+          })
+      ),
+    put: (key, entry, life) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const text = `${now + Duration.toMillis(life)} ${entry}`
+        texts.set(entry, text)
+        return store.put(key, text, life)
+      }),
+    remove: (key, entry) => store.remove(key, texts.get(entry) ?? entry)
+  }
+}
+
 export const make = (
   settings: Settings,
   storeAt: StoreAt
@@ -104,7 +148,10 @@ export const make = (
     })
     const runtime = yield* Layer.toRuntime((storeUrl === undefined
       ? Layer.merge(NodeStoreAuth.layer(options), TokenStore.layerMemory)
-      : Layer.provideMerge(NodeStoreAuth.layerShared(options), storeAt(storeUrl))).pipe(
+      : Layer.provideMerge(
+        NodeStoreAuth.layerShared(options),
+        storeOf(settings, storeAt(storeUrl))
+      )).pipe(
         // The fibers that ask for a token use it too.
         Layer.provideMerge(
           Layer.merge(

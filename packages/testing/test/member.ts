@@ -96,8 +96,8 @@ const storeOf = (
     : store
 
 /**
- * A store that counts lifetimes by the clock of its members. A database would count them in real time, of which almost
- * none passes while a virtual clock advances by hours. The text of an entry begins with its end.
+ * A store that counts lifetimes by the clock that its members share. A database would count them in real time, of which
+ * almost none passes while a virtual clock advances by hours. The text of an entry begins with its end.
  */
 const onClockOfMembers = (store: TokenStore.Service): TokenStore.Service => {
   const texts = new Map<string, string>()

@@ -71,9 +71,9 @@ export const durationOf = (
     onSome: Duration.toMillis
   })
   // Effect 3 turns NaN and negative values into zero.
-  const written = Predicate.isObject(value) && !Duration.isDuration(value)
-    ? Object.values(value)
-    : [value]
+  // Effect 4 counts no array as an object.
+  const hasParts = Array.isArray(value) || Predicate.isReadonlyRecord(value)
+  const written = hasParts && !Duration.isDuration(value) ? Object.values(value) : [value]
   return millis >= 0 && !written.some((part) => /^\s*-|NaN/.test(String(part)))
     ? Effect.succeed(Math.min(Math.max(Math.ceil(millis), least), most))
     : unusable(option, "must be a duration from zero, such as \"30 seconds\"")

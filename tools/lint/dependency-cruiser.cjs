@@ -1,6 +1,6 @@
 /** The rules on imports: modules import only from lower layers, and packages only from the packages listed here. */
 const layers = [
-  "AccessTokenError AccessTokenMetrics internal/(advice|bounded|described|lifetime)",
+  "AccessTokenError AccessTokenMetrics internal/(advice|waitAtMost|withMessage|lifetime)",
   "AccessToken ClientCredentials TokenResponse " +
   "internal/(backoff|baseUrl|boundedBody|configOf|credentials|httpErrors|instant|manualRedirect|monotonicMillis|options)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",

@@ -1,10 +1,15 @@
 import type * as Net from "node:net"
 import * as Undici from "@effect/platform-node/Undici"
 import * as Effect from "effect/Effect"
-import type { Options } from "../NodeHttp.js"
 import { check, checkRecord } from "./options.js"
 import * as proxy from "./proxy.js"
 import * as tls from "./tls.js"
+
+/** Those of `NodeHttp.Options`. */
+interface Options extends tls.Options {
+  readonly connections?: number | undefined
+  readonly proxy?: URL | "env" | "none" | undefined
+}
 
 /** Creates undici's dispatcher, which is destroyed with the scope. */
 export const make = (options: Options) =>

@@ -4,10 +4,16 @@ import Tls from "node:tls"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import type { Options } from "../NodeHttp.js"
 import { unusable } from "./options.js"
 
 type Pem = string | Uint8Array
+
+/** Those of `NodeHttp.Options` that are about TLS. */
+export interface Options {
+  readonly ca?: Pem | ReadonlyArray<Pem> | undefined
+  readonly cert?: Pem | undefined
+  readonly key?: Redacted.Redacted | undefined
+}
 
 /**
  * Creates the contexts once, because parsing all authorities takes longer than a handshake,

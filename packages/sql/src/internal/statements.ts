@@ -1,5 +1,5 @@
 /** The statements of the store, in the dialect of each database. */
-import type { Database } from "../SqlTokenStore.js"
+export type Database = "pg" | "mysql" | "sqlite"
 
 export const createTable = (database: Database, table: string): string =>
   `CREATE TABLE IF NOT EXISTS ${table} ${dialects[database].columns}`

@@ -12,10 +12,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Ref from "effect/Ref"
-import type { Database } from "../SqlTokenStore.js"
 import { reasonOf } from "./reason.js"
 import { type LastFailure, type Operation, retry } from "./retry.js"
-import { createTable, statementsOf } from "./statements.js"
+import { createTable, type Database, statementsOf } from "./statements.js"
 
 /** Creates the store over the client in the context. */
 export const fromClient = (table: string, hasOwnClient: boolean, lastFailure: LastFailure) =>

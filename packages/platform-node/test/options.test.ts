@@ -166,8 +166,5 @@ describe("PromiseStoreAuth.make", () => {
       deepStrictEqual((yield* Effect.promise(status)).state, "Empty")
       yield* Effect.promise(dispose)
     }
-    const { dispose, status } = PromiseStoreAuth.make({ http: valid.http })
-    deepStrictEqual((yield* withVariables(environment)(Effect.promise(status))).state, "Empty")
-    yield* Effect.promise(dispose)
   })
 })

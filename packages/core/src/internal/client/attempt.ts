@@ -18,6 +18,7 @@ import {
 import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
 import { sameValue } from "../repeatedToken.js"
+import { userAgent } from "../userAgent.js"
 import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
 import type { TrustedOrigins } from "./trustedOrigins.js"
 
@@ -92,7 +93,7 @@ export const makeExecute = <E, R>(
         sent = { request, token }
         return Exit.map(
           headerValue(token),
-          (value) => HttpClientRequest.setHeader(request, header, value)
+          (value) => HttpClientRequest.setHeader(withUserAgent(request), header, value)
         )
       })
     }
@@ -101,7 +102,12 @@ export const makeExecute = <E, R>(
       client,
       (request) => Effect.flatMap(trusted.resolve(request), attach)
     )
-    return Effect.matchEffect(clientWithToken.execute(request), {
+    const response = clientWithToken.execute(request)
+    // The client of Effect would replace the caller's own `traceparent`.
+    const traced = request.headers["traceparent"] === undefined
+      ? response
+      : Effect.locally(response, HttpClient.currentTracerPropagation, false)
+    return Effect.matchEffect(traced, {
       onSuccess: (response) => {
         const result = Exit.succeed(
           sent === undefined ? response : responseWithoutHeader(response, header)
@@ -157,18 +163,24 @@ export const makeExecute = <E, R>(
     )
 }
 
+const withUserAgent = (request: HttpClientRequest.HttpClientRequest): typeof request =>
+  request.headers["user-agent"] === undefined
+    ? HttpClientRequest.setHeader(request, "user-agent", userAgent)
+    : request
+
 /** Returns what was sent, if the API rejected its token and may accept another one. */
 const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
   response.status === 401 && !deniesEveryToken(response) ? sent : undefined
 
 /**
  * Whether the 401 says that the API would reject another token too: the client lacks a scope (RFC 6750 §3.1), or, as
- * some gateways report it, has no API product for this request.
+ * some gateways report it, has no API product for this request, or the proof is wrong, and not the token (RFC 9449 §7).
  */
 const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
-  /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(
-    headers["www-authenticate"] ?? ""
-  )
+  /insufficient_scope|use_dpop_nonce|invalid_dpop_proof|NoApiProductMatch|no api ?product match/i
+    .test(
+      headers["www-authenticate"] ?? ""
+    )
 
 /** Whether the body can be sent again. A stream cannot, and a raw body may contain one. */
 const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)

@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Acquisition } from "../../TokenSource.js"
 import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
+import * as extra from "../extra.js"
 import * as instant from "../instant.js"
 import { leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
@@ -179,7 +180,10 @@ const Stored = Schema.parseJson(Schema.Struct({
   applicationName: optional(Schema.String),
   developerEmail: optional(Schema.Redacted(Schema.String)),
   issuedAt: optional(Schema.String),
-  clientId: optional(Schema.String)
+  clientId: optional(Schema.String),
+  extra: optional(
+    Schema.Redacted(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+  )
 }))
 
 const encodeStored = Schema.encodeSync(Stored)
@@ -189,7 +193,8 @@ const encode = (token: AccessToken): string =>
   encodeStored({
     ...token,
     acquiredAt: Math.floor(token.acquiredAt.epochMillis),
-    expiresAt: Math.floor(token.expiresAt.epochMillis)
+    expiresAt: Math.floor(token.expiresAt.epochMillis),
+    extra: Option.liftPredicate(token.extra, (fields) => fields !== extra.none)
   })
 
 const decodeStored = Schema.decodeUnknownOption(Stored)
@@ -210,7 +215,8 @@ const foundOf = (
   const token = new AccessToken({
     ...stored,
     acquiredAt: DateTime.unsafeMake(expiresAt - life),
-    expiresAt: DateTime.unsafeMake(expiresAt)
+    expiresAt: DateTime.unsafeMake(expiresAt),
+    extra: Option.getOrElse(stored.extra, () => extra.none)
   })
   return { token, at, life, left, took }
 }

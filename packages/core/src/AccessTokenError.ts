@@ -118,7 +118,7 @@ export class CredentialsError
       "CredentialsError",
       {
         /** The credential. */
-        field: Schema.Literal("clientId", "clientSecret"),
+        field: Schema.Literal("clientId", "clientSecret", "clientAssertion"),
         /** The problem, as the end of a sentence: "is empty". Never the value. */
         reason: Schema.String,
         /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */

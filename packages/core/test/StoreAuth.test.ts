@@ -227,7 +227,7 @@ describe("StoreAuth", () => {
     return { leases, over, sent }
   })
 
-  test.each<readonly [string, Partial<StoreAuth.Options>, requests: number]>([
+  test.each<readonly [string, Partial<StoreAuth.SecretOptions>, requests: number]>([
     ["share a token", {}, 3],
     [
       "share no token if their scopes differ",

@@ -15,33 +15,39 @@ import {
   Random
 } from "effect"
 import {
-  answering,
-  heldTest,
+  type Acquire,
+  heldAcquisitions,
   hour,
+  makeSource,
   minute,
-  numberedTest,
+  numberedTokens,
   outage,
   outcomeOf,
   providerTest,
-  timeline,
   token,
-  valueOf
+  valueOf,
+  withProvider
 } from "../support/scriptedSource.js"
 
 /** The source returns the token `one`, and fails from then on. */
-const outageTest = providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))
+const oneThenOutage: Acquire = (n) => n === 1 ? token("one") : Effect.fail(outage)
 
 describe("AccessTokenProvider", () => {
   describe("caches one token", () => {
-    numberedTest("caches a token for 59 minutes and renews it after 60", function*({ after }) {
-      yield* after(0, { gets: "token-1", calls: 1 })
-      yield* after("54 minutes", { gets: "token-1", calls: 1 })
-      yield* after("5 minutes", { state: "RefreshSoon", gets: "token-1" })
-      yield* after("1 minutes", { gets: "token-2", calls: 2 })
-    })
+    providerTest(
+      "caches a token for 59 minutes and renews it after 60",
+      numberedTokens,
+      function*({ after }) {
+        yield* after(0, { gets: "token-1", calls: 1 })
+        yield* after("54 minutes", { gets: "token-1", calls: 1 })
+        yield* after("5 minutes", { state: "RefreshSoon", gets: "token-1" })
+        yield* after("1 minutes", { gets: "token-2", calls: 2 })
+      }
+    )
 
-    numberedTest(
+    providerTest(
       "an idle provider sends no request, and no fiber sleeps",
+      numberedTokens,
       function*({ after, virtual }) {
         yield* after("57 minutes", { gets: "token-1" })
         yield* after("57 minutes", { gets: "token-1", calls: 2 })
@@ -51,8 +57,9 @@ describe("AccessTokenProvider", () => {
       }
     )
 
-    outageTest(
+    providerTest(
       "current returns the token or its expiry error, without a request",
+      oneThenOutage,
       function*({ after, provider }) {
         yield* after(0, { current: "none", calls: 0 })
         const { expiresAt } = yield* provider.get
@@ -73,35 +80,38 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("shares one acquisition", () => {
-    heldTest(
+    providerTest(
       "10 000 concurrent first callers share one token request",
-      function*({ after, callers, complete, got }) {
-        const all = yield* callers(10_000)
+      heldAcquisitions,
+      function*({ after, startCallers, complete, expectOutcome }) {
+        const all = yield* startCallers(10_000)
         yield* complete(token("shared"))
-        yield* got(all, "shared")
+        yield* expectOutcome(all, "shared")
         yield* after(0, { calls: 1 })
       }
     )
 
-    heldTest(
+    providerTest(
       "refresh acquires, or joins an acquisition",
-      function*({ after, callers, complete, got, provider }) {
-        const both = [yield* callers(1), yield* callers(1, provider.refresh)]
+      heldAcquisitions,
+      function*({ after, startCallers, complete, expectOutcome, provider }) {
+        const both = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
         assert.isUndefined(yield* complete(token("one")))
-        for (const caller of both) yield* got(caller, "one")
-        const refreshing = yield* callers(1, provider.refresh)
+        for (const caller of both) yield* expectOutcome(caller, "one")
+        const refreshing = yield* startCallers(1, provider.refresh)
         yield* after(0, { gets: "one", calls: 2 })
         assert.strictEqual(yield* complete(token("two", "61 minutes")), "one")
-        yield* got(refreshing, "two")
+        yield* expectOutcome(refreshing, "two")
         yield* after(0, { gets: "two", calls: 2 })
       }
     )
   })
 
-  heldTest(
+  providerTest(
     "invalidate compares values; the source gets the token",
-    function*({ after, callers, complete, provider }) {
-      yield* callers(1)
+    heldAcquisitions,
+    function*({ after, startCallers, complete, provider }) {
+      yield* startCallers(1)
       assert.isUndefined(yield* complete(token("one")))
       const one = yield* provider.get
       yield* provider.invalidate(yield* token("another"))
@@ -172,7 +182,7 @@ describe("AccessTokenProvider", () => {
 
   test("layerConfig reads the options", function*() {
     const virtual = VirtualClock.make()
-    const { layer } = yield* answering((n) => token(`token-${n}`))
+    const { layer } = yield* makeSource((n) => token(`token-${n}`))
     yield* Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       yield* provider.get
@@ -195,12 +205,13 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("status", () => {
-    heldTest(
+    providerTest(
       "reports state, expiresAt and acquiring",
-      function*({ callers, complete, provider }) {
+      heldAcquisitions,
+      function*({ startCallers, complete, provider }) {
         const none = { expiresAt: Option.none(), cooldown: Option.none() }
         deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: false })
-        yield* callers(1)
+        yield* startCallers(1)
         deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: true })
         yield* complete(token("one"))
         const expiresAt = Option.some((yield* provider.get).expiresAt)
@@ -213,8 +224,9 @@ describe("AccessTokenProvider", () => {
       }
     )
 
-    outageTest(
+    providerTest(
       "reports the cooldown of renewals, and after expiry that of callers",
+      oneThenOutage,
       function*({ after }) {
         yield* after(0, { gets: "one" })
         yield* after(hour - 500, { gets: "one", cooldown: 750 })
@@ -229,20 +241,9 @@ describe("AccessTokenProvider", () => {
 
   describe("the cached path", () => {
     const reads = { wall: 0, monotonic: 0 }
-    providerTest((n) => token(`token-${n}`), {
-      clock: ({ clock }) => ({
-        ...clock,
-        unsafeCurrentTimeMillis: () => {
-          reads.wall++
-          return clock.unsafeCurrentTimeMillis()
-        },
-        unsafeCurrentTimeNanos: () => {
-          reads.monotonic++
-          return clock.unsafeCurrentTimeNanos()
-        }
-      })
-    })(
+    providerTest(
       "reads each clock once, from 1 s before acquiredAt until the margin",
+      (n) => token(`token-${n}`),
       function*({ calls, provider, virtual }) {
         const first = yield* provider.get
         const readsOfGet = Effect.gen(function*() {
@@ -271,16 +272,31 @@ describe("AccessTokenProvider", () => {
           1,
           "no renewal starts while exactly the margin is left"
         )
+      },
+      {
+        clock: ({ clock }) => ({
+          ...clock,
+          unsafeCurrentTimeMillis: () => {
+            reads.wall++
+            return clock.unsafeCurrentTimeMillis()
+          },
+          unsafeCurrentTimeNanos: () => {
+            reads.monotonic++
+            return clock.unsafeCurrentTimeNanos()
+          }
+        })
       }
     )
 
-    providerTest((n) => n === 1 ? token("one") : Effect.never, { refreshAhead: "1 seconds" })(
+    providerTest(
       "ends at a leeway that is longer than refreshAhead",
+      (n) => n === 1 ? token("one") : Effect.never,
       function*({ after }) {
         yield* after(0, { gets: "one" })
         yield* after(hour - 30_000, { state: "Fresh", gets: "one", calls: 1 })
         yield* after(1, { state: "MustWait", gets: "waits" })
-      }
+      },
+      { refreshAhead: "1 seconds" }
     )
   })
 
@@ -300,7 +316,7 @@ describe("AccessTokenProvider", () => {
           Object.fromEntries(HashMap.toEntries(annotations))
         ])
       })
-      yield* timeline(script, function*({ after, complete, provider }) {
+      yield* withProvider(script, function*({ after, complete, provider }) {
         yield* after(0, { gets: "Transport" })
         deepStrictEqual(lines, [], "callers without a valid token get the error")
         yield* after("1 seconds", { gets: "token-2" })
@@ -341,7 +357,7 @@ describe("AccessTokenProvider", () => {
       const throwing = Logger.make(() => {
         throw new Error("an invented fault of a logger")
       })
-      yield* timeline((n) => token(`token-${n}`), function*({ after }) {
+      yield* withProvider((n) => token(`token-${n}`), function*({ after }) {
         yield* after(0, { gets: "token-1" })
         yield* after(0, { gets: "token-1" })
       }).pipe(Effect.provide(

@@ -4,23 +4,24 @@ import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Effect, Option } from "effect"
 import {
-  aged,
+  heldRenewals,
   hour,
   minute,
-  numberedTest,
+  numberedTokens,
   outage,
   providerTest,
-  renewalTest,
   settle,
-  timeline,
   token,
-  valueOf
+  tokenOfAge,
+  valueOf,
+  withProvider
 } from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, clocks", () => {
   for (const by of [1, 24]) {
-    numberedTest(
+    providerTest(
       `when the wall clock moves forward ${by} h, as after the machine slept, the token expires, and one acquisition replaces it`,
+      numberedTokens,
       function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         virtual.jump(by * hour)
@@ -29,8 +30,9 @@ describe("AccessTokenProvider, clocks", () => {
       }
     )
 
-    numberedTest(
+    providerTest(
       `when the wall clock moves back ${by} h, the token fails with ClockMovedBack, and the next one is valid for 60 minutes`,
+      numberedTokens,
       function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         yield* virtual.advance("30 minutes")
@@ -46,8 +48,9 @@ describe("AccessTokenProvider, clocks", () => {
   for (
     const [moved, by] of [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const
   ) {
-    numberedTest(
+    providerTest(
       `the token expires in time even if the wall clock moves back by ${moved}`,
+      numberedTokens,
       function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         yield* virtual.advance("50 minutes")
@@ -59,8 +62,9 @@ describe("AccessTokenProvider, clocks", () => {
       }
     )
 
-    numberedTest(
+    providerTest(
       `the token is renewed in time even if the wall clock moves back by ${moved}`,
+      numberedTokens,
       function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         yield* virtual.advance("50 minutes")
@@ -71,25 +75,26 @@ describe("AccessTokenProvider, clocks", () => {
     )
   }
 
-  renewalTest(
+  providerTest(
     "callers get no failure after a clock correction",
-    function*({ after, callers, complete, got, virtual }) {
+    heldRenewals(),
+    function*({ after, startCallers, complete, expectOutcome, virtual }) {
       yield* after(0, { gets: "one" })
       yield* virtual.advance("3590 seconds")
-      yield* callers(1)
+      yield* startCallers(1)
       virtual.jump(20_000)
       yield* after(0, { state: "Expired", calls: 2 })
-      const caller = yield* callers(1)
+      const caller = yield* startCallers(1)
       virtual.jump(-20_000)
       yield* complete(Effect.fail(outage))
-      yield* got(caller, "one")
+      yield* expectOutcome(caller, "one")
       yield* after(0, { calls: 2 })
     }
   )
 
   test("a token that a clock made expire is not passed to the source, which would remove it from a store as rejected", function*() {
     const replaced: Array<string | undefined> = []
-    yield* timeline((n, _, replacing) => {
+    yield* withProvider((n, _, replacing) => {
       replaced.push(Option.getOrUndefined(Option.map(replacing, valueOf)))
       return token(`token-${n}`)
     }, function*({ provider, virtual }) {
@@ -105,8 +110,9 @@ describe("AccessTokenProvider, clocks", () => {
     deepStrictEqual(replaced, [undefined, "token-1", "token-2", "token-3", "token-4"])
   })
 
-  numberedTest(
+  providerTest(
     "when the wall clock moves by 1 s, as NTP does, the token stays valid",
+    numberedTokens,
     function*({ after, virtual }) {
       for (
         const [jump, gets] of [[0, "token-1"], [-1000, "token-1"], [2000, "token-1"], [
@@ -128,15 +134,15 @@ describe("AccessTokenProvider, clocks", () => {
         jumps.map((after) => [before, after] as const)
       )
     ) {
-      yield* timeline((n, virtual) =>
+      yield* withProvider((n, virtual) =>
         Effect.gen(function*() {
           virtual.jump(before)
           const acquired = yield* token(`token-${n}`)
           yield* Effect.sleep("1 seconds")
           virtual.jump(after)
           return acquired
-        }), function*({ callers, provider, virtual }) {
-        yield* callers(1)
+        }), function*({ startCallers, provider, virtual }) {
+        yield* startCallers(1)
         yield* virtual.advance("1 seconds")
         const isLive = Effect.map(
           provider.status,
@@ -154,7 +160,7 @@ describe("AccessTokenProvider, clocks", () => {
 
   test("when the same token arrives again after the wall clock moved back, its lifetime is not extended", function*() {
     const same = yield* Effect.withClock(token("same"), VirtualClock.make().clock)
-    yield* timeline(() => Effect.succeed(same), function*({ after, provider, virtual }) {
+    yield* withProvider(() => Effect.succeed(same), function*({ after, provider, virtual }) {
       yield* provider.get
       yield* virtual.advance("57 minutes")
       virtual.jump(-40 * minute)
@@ -163,18 +169,22 @@ describe("AccessTokenProvider, clocks", () => {
     })
   })
 
-  providerTest((n, virtual) =>
-    Effect.tap(token(`token-${n}`), () => Effect.sync(() => virtual.jump(n === 1 ? -hour : 0)))
-  )(
+  providerTest(
     "when the wall clock moves back during the acquisition, get fails with ClockMovedBack once",
+    (n, virtual) =>
+      Effect.tap(
+        token(`token-${n}`),
+        () => Effect.sync(() => virtual.jump(n === 1 ? -hour : 0))
+      ),
     function*({ after }) {
       yield* after(0, { gets: "ClockMovedBack" })
       yield* after("1 seconds", { gets: "token-2" })
     }
   )
 
-  providerTest(() => Effect.fail(outage))(
+  providerTest(
     "a cooldown ends by either clock; its retryAt follows the wall clock",
+    () => Effect.fail(outage),
     function*({ after, provider, virtual }) {
       // When the wall clock moves back, no request is sent until the monotonic clock reaches the end of the cooldown.
       for (const jump of [0, -hour, -24 * hour, 200]) {
@@ -191,8 +201,9 @@ describe("AccessTokenProvider, clocks", () => {
     }
   )
 
-  numberedTest(
+  providerTest(
     "the provider uses its layer's clock, not the caller's",
+    numberedTokens,
     function*({ after, provider }) {
       yield* provider.get
       const { clock } = VirtualClock.make(Date.UTC(2030, 0, 1))
@@ -210,34 +221,40 @@ describe("AccessTokenProvider, lifetimes", () => {
   it.effect.each([1000, 100])(
     "lifetimes of 1 s and less: at most one request per get: %d ms",
     (lifetime) =>
-      timeline((n) => token(`token-${n}`, lifetime), function*({ calls, provider, virtual }) {
-        let background = 0
-        for (let call = 0; call < 500; call++) {
-          const before = yield* calls
-          const { state } = yield* provider.status
-          yield* provider.get
-          yield* settle
-          const requests = (yield* calls) - before
-          assert.isAtMost(requests, 1)
-          if (state !== "Empty" && state !== "Expired") background += requests
-          yield* virtual.advance("10 millis")
+      withProvider(
+        (n) => token(`token-${n}`, lifetime),
+        function*({ calls, provider, virtual }) {
+          let background = 0
+          for (let call = 0; call < 500; call++) {
+            const before = yield* calls
+            const { state } = yield* provider.status
+            yield* provider.get
+            yield* settle
+            const requests = (yield* calls) - before
+            assert.isAtMost(requests, 1)
+            if (state !== "Empty" && state !== "Expired") background += requests
+            yield* virtual.advance("10 millis")
+          }
+          assert.isAtMost(background, 5, "5 seconds")
         }
-        assert.isAtMost(background, 5, "5 seconds")
-      })
+      )
   )
 
   it.effect.each([0, -5000])(
     "lifetimes of 0 and less: get fails with DeadOnArrival, its expiry and the current time, and sends no request during the cooldown: %d ms",
     (lifetime) =>
-      timeline(() => aged("expired", hour, lifetime), function*({ after, provider, virtual }) {
-        const error = yield* Effect.flip(provider.get)
-        assert(error._tag === "TokenExpiredError" && error.retryAt !== undefined)
-        assert.strictEqual(error.reason, "DeadOnArrival")
-        assert.strictEqual(error.expiredAt.epochMillis, virtual.wall() + lifetime)
-        assert.strictEqual(error.checkedAt.epochMillis, virtual.wall())
-        yield* after(0, { gets: "DeadOnArrival", calls: 1 })
-        yield* after("1 seconds", { gets: "DeadOnArrival", calls: 2 })
-      })
+      withProvider(
+        () => tokenOfAge("expired", hour, lifetime),
+        function*({ after, provider, virtual }) {
+          const error = yield* Effect.flip(provider.get)
+          assert(error._tag === "TokenExpiredError" && error.retryAt !== undefined)
+          assert.strictEqual(error.reason, "DeadOnArrival")
+          assert.strictEqual(error.expiredAt.epochMillis, virtual.wall() + lifetime)
+          assert.strictEqual(error.checkedAt.epochMillis, virtual.wall())
+          yield* after(0, { gets: "DeadOnArrival", calls: 1 })
+          yield* after("1 seconds", { gets: "DeadOnArrival", calls: 2 })
+        }
+      )
   )
 
   it.effect.each([
@@ -256,7 +273,7 @@ describe("AccessTokenProvider, lifetimes", () => {
   ])(
     "the lifetime by the monotonic clock is measured from $measured",
     ({ afterwards, during, lifetime }) =>
-      timeline(
+      withProvider(
         (_, virtual) =>
           Effect.gen(function*() {
             const acquired = yield* token("one")
@@ -264,8 +281,8 @@ describe("AccessTokenProvider, lifetimes", () => {
             virtual.jump(during * minute)
             return acquired
           }),
-        function*({ after, callers, provider, virtual }) {
-          yield* callers(1)
+        function*({ after, startCallers, provider, virtual }) {
+          yield* startCallers(1)
           yield* virtual.advance("1 minute")
           virtual.jump(afterwards * minute)
           yield* after(lifetime * minute - 1, { state: "MustWait" })
@@ -278,15 +295,15 @@ describe("AccessTokenProvider, lifetimes", () => {
       )
   )
 
-  providerTest((_, virtual) =>
-    Effect.gen(function*() {
-      virtual.jump(900)
-      const ahead = yield* token("ahead")
-      virtual.jump(-900)
-      return ahead
-    })
-  )(
+  providerTest(
     "never exceeds the full lifetime, even if acquiredAt is ahead of the wall clock",
+    (_, virtual) =>
+      Effect.gen(function*() {
+        virtual.jump(900)
+        const ahead = yield* token("ahead")
+        virtual.jump(-900)
+        return ahead
+      }),
     function*({ after, provider }) {
       yield* provider.get
       yield* after(hour - 1, { state: "MustWait" })
@@ -295,8 +312,9 @@ describe("AccessTokenProvider, lifetimes", () => {
     }
   )
 
-  providerTest((n) => n === 1 ? token("one") : aged("two", 0, 50 * minute))(
+  providerTest(
     "does not depend on an earlier token with the same expiresAt",
+    (n) => n === 1 ? token("one") : tokenOfAge("two", 0, 50 * minute),
     function*({ after, provider, virtual }) {
       const one = yield* provider.get
       yield* virtual.advance(50 * minute)
@@ -308,8 +326,9 @@ describe("AccessTokenProvider, lifetimes", () => {
     }
   )
 
-  providerTest(() => token("sliding", "100 seconds"))(
+  providerTest(
     "grows with a later expiry of the value",
+    () => token("sliding", "100 seconds"),
     function*({ after }) {
       yield* after(0, { gets: "sliding" })
       yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })

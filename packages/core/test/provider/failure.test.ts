@@ -3,19 +3,20 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError } from "@store-api/core"
 import { DateTime, Effect, Fiber, Option } from "effect"
 import {
+  type Acquire,
   type Acquisition,
-  heldTest,
+  heldAcquisitions,
+  heldRenewals,
   hour,
   minute,
   outage,
   providerTest,
-  renewalTest,
   settle,
-  timeline,
-  token
+  token,
+  withProvider
 } from "../support/scriptedSource.js"
 
-const failing = providerTest(() => Effect.fail(outage))
+const failEachTime: Acquire = () => Effect.fail(outage)
 
 const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status = 400) =>
   new AccessTokenError.TokenRefusedError({ reason, httpStatus: status })
@@ -43,12 +44,13 @@ const expectWait = (
   })
 
 describe("AccessTokenProvider, failure", () => {
-  heldTest(
+  providerTest(
     "waiting callers get the failure; the cooldown follows",
-    function*({ after, callers, complete, got }) {
-      const waiting = yield* callers(5)
+    heldAcquisitions,
+    function*({ after, startCallers, complete, expectOutcome }) {
+      const waiting = yield* startCallers(5)
       yield* complete(Effect.fail(outage))
-      yield* got(waiting, "Transport")
+      yield* expectOutcome(waiting, "Transport")
       yield* after(749, { gets: "Transport", calls: 1 })
       yield* after(1, { gets: "waits", calls: 2 })
       yield* complete(token("back"))
@@ -56,8 +58,9 @@ describe("AccessTokenProvider, failure", () => {
     }
   )
 
-  failing(
+  providerTest(
     "within the cooldown get fails with the last error and its retryAt",
+    failEachTime,
     function*({ after, provider, virtual }) {
       const first = yield* Effect.flip(provider.get)
       const until = first.retryAt?.epochMillis
@@ -93,7 +96,7 @@ describe("AccessTokenProvider, failure", () => {
         string,
         AccessTokenError.AccessTokenError,
         ReadonlyArray<number>,
-        Parameters<typeof timeline>[2]
+        Parameters<typeof withProvider>[2]
       ]
     >([
       ["the endpoint cannot be reached: up to 5 s", outage, to5s, {}],
@@ -120,7 +123,7 @@ describe("AccessTokenProvider, failure", () => {
     ])(
       "doubles after each failure, when %s",
       ([, failure, expected, options]) =>
-        timeline(() => Effect.fail(failure), function*({ after }) {
+        withProvider(() => Effect.fail(failure), function*({ after }) {
           const { reason } = failure as { readonly reason: string }
           for (const [index, length] of expected.entries()) {
             yield* after(0, { gets: reason, cooldown: length })
@@ -130,8 +133,9 @@ describe("AccessTokenProvider, failure", () => {
         }, options)
     )
 
-    providerTest((n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage))(
+    providerTest(
       "doubles up to 60 s while callers get a valid token",
+      (n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage),
       function*({ after }) {
         yield* after(0, { gets: "cached" })
         yield* after(10 * hour - 4 * minute + 1, { gets: "cached", calls: 2 })
@@ -153,15 +157,16 @@ describe("AccessTokenProvider, failure", () => {
     )(
       "Retry-After lengthens a cooldown, up to an hour, and never shortens it: %s",
       ([, retryAfter, expected]) =>
-        timeline(() => limited(retryAfter), function*({ after, provider }) {
+        withProvider(() => limited(retryAfter), function*({ after, provider }) {
           yield* expectWait(provider.get, expected)
           yield* after(expected - 1, { gets: "RateLimited", calls: 1 })
           yield* after(1, { gets: "RateLimited", calls: 2 })
         })
     )
 
-    providerTest((n) => n === 1 ? token("one", "60 seconds") : limited(60_000))(
+    providerTest(
       "follows the Retry-After of a renewal, even after the token expired",
+      (n) => n === 1 ? token("one", "60 seconds") : limited(60_000),
       function*({ after, provider, virtual }) {
         yield* provider.get
         yield* after(50_000, { gets: "one" })
@@ -171,8 +176,9 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    failing(
+    providerTest(
       "refresh sends a request during a cooldown and resets the cooldowns",
+      failEachTime,
       function*({ after, provider }) {
         yield* after(0, { gets: "Transport" })
         yield* after(750, { gets: "Transport" })
@@ -182,8 +188,9 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    providerTest((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage))(
+    providerTest(
       "is reset by a success",
+      (n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage),
       function*({ after }) {
         yield* after(0, { gets: "Transport", cooldown: 750 })
         yield* after(750, { gets: "Transport", cooldown: 1500 })
@@ -193,8 +200,9 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    renewalTest(
+    providerTest(
       "is in the error of a refresh that joins a renewal",
+      heldRenewals(),
       function*({ after, complete, provider, virtual }) {
         yield* provider.get
         yield* virtual.advance(hour - 100_000)
@@ -236,13 +244,13 @@ describe("AccessTokenProvider, failure", () => {
     ])(
       "that %s: waiting callers get %s, later ones the code %s until the cooldown ends",
       ([, outcome, code, fault]) =>
-        timeline(
+        withProvider(
           (n) =>
             n === 1
               ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault))
               : token("works"),
-          function*({ after, callers, got, provider }) {
-            yield* got(yield* callers(3), outcome)
+          function*({ after, startCallers, expectOutcome, provider }) {
+            yield* expectOutcome(yield* startCallers(3), outcome)
             const error = yield* Effect.flip(provider.get)
             if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
             deepStrictEqual([error.reason, error.code], ["Transport", code])

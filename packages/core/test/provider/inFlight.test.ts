@@ -16,16 +16,17 @@ import {
   type Tracer
 } from "effect"
 import {
-  answering,
-  heldTest,
+  heldAcquisitions,
+  heldRenewals,
   hour,
+  makeSource,
   minute,
   outcomeOf,
-  renewalTest,
+  providerTest,
   settle,
-  timeline,
   token,
-  type Tools
+  type Tools,
+  withProvider
 } from "../support/scriptedSource.js"
 import { observed } from "../support/telemetry.js"
 
@@ -57,7 +58,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       test(title, function*() {
         let parked = 0
         for (let operations = 1; operations <= 40; operations++) {
-          yield* timeline(() => undefined, function*(tools) {
+          yield* withProvider(() => undefined, function*(tools) {
             const parking = runParked(outcomeOf(tools.provider.get), operations)
             yield* settle
             if (parking.isParked()) parked++
@@ -70,23 +71,23 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
 
     parkedTest(
       "fails and interrupts when the scope closes",
-      function*({ calls, close, fiber, interrupted, release }) {
+      function*({ calls, close, fiber, interruptions, release }) {
         yield* close
         release()
         assert.strictEqual(yield* Fiber.join(fiber), "Closed")
         yield* settle
-        assert.strictEqual(yield* interrupted, yield* calls)
+        assert.strictEqual(yield* interruptions, yield* calls)
       }
     )
 
     parkedTest(
       "joins another acquisition",
-      function*({ after, callers, complete, fiber, got, provider, release }) {
-        const other = yield* callers(1, provider.refresh)
+      function*({ after, startCallers, complete, fiber, expectOutcome, provider, release }) {
+        const other = yield* startCallers(1, provider.refresh)
         release()
         yield* settle
         yield* complete(token("shared"))
-        yield* got(other, "shared")
+        yield* expectOutcome(other, "shared")
         assert.strictEqual(yield* Fiber.join(fiber), "shared")
         yield* after(0, { calls: 1 })
       }
@@ -94,14 +95,14 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
 
     parkedTest(
       "is interrupted: the next caller goes on",
-      function*({ after, callers, complete, fiber, got, release }) {
+      function*({ after, startCallers, complete, fiber, expectOutcome, release }) {
         yield* Fiber.interruptFork(fiber)
         yield* settle
         release()
         yield* Fiber.await(fiber)
-        const next = yield* callers(1)
+        const next = yield* startCallers(1)
         yield* complete(token("served"))
-        yield* got(next, "served")
+        yield* expectOutcome(next, "served")
         yield* after(0, { calls: 1 })
       }
     )
@@ -152,7 +153,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         for (const call of ["get", "refresh"] as const) {
           for (let steps = 0; steps < 30; steps++) {
             const seen: Array<string> = []
-            yield* timeline(slowly, function*(tools) {
+            yield* withProvider(slowly, function*(tools) {
               yield* reach(tools)
               const acquire = Effect.sync(() => seen.push("acquire")).pipe(
                 Effect.zipRight(Effect.exit(tools.provider[call])),
@@ -180,47 +181,52 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     const callersWait = yield* Deferred.make<void>()
     const script = (n: number) =>
       Effect.zipRight(Deferred.await(callersWait), token(`token-${n}`, "1 seconds"))
-    yield* timeline(script, function*({ after, callers, got, provider, virtual }) {
-      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-      yield* Deferred.succeed(callersWait, undefined)
-      // Yields until the token has arrived. The waiting callers have not read the clock yet.
-      while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
-      virtual.jump(2000)
-      for (const caller of waiting) yield* got(caller, "token-2")
-      yield* after(0, { calls: 2 })
-    })
+    yield* withProvider(
+      script,
+      function*({ after, startCallers, expectOutcome, provider, virtual }) {
+        const waiting = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
+        yield* Deferred.succeed(callersWait, undefined)
+        // Yields until the token has arrived. The waiting callers have not read the clock yet.
+        while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
+        virtual.jump(2000)
+        for (const caller of waiting) yield* expectOutcome(caller, "token-2")
+        yield* after(0, { calls: 2 })
+      }
+    )
   })
 
   describe("closing the scope", () => {
-    heldTest(
+    providerTest(
       "interrupts it; callers get Closed",
-      function*({ after, callers, close, got, interrupted, provider }) {
+      heldAcquisitions,
+      function*({ after, startCallers, close, expectOutcome, interruptions, provider }) {
         const closed = {
           state: "Closed",
           expiresAt: Option.none(),
           acquiring: false,
           cooldown: Option.none()
         } as const
-        const waiting = yield* callers(10)
+        const waiting = yield* startCallers(10)
         // An uninterruptible caller does not make the acquisition uninterruptible.
-        const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
+        const uninterruptible = yield* startCallers(1, Effect.uninterruptible(provider.get))
         yield* close
-        assert.strictEqual(yield* interrupted, 1)
-        for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
+        assert.strictEqual(yield* interruptions, 1)
+        for (const caller of [waiting, uninterruptible]) yield* expectOutcome(caller, "Closed")
         yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
         yield* provider.invalidate(yield* token("any"))
         deepStrictEqual(yield* provider.status, closed)
       }
     )
 
-    renewalTest(
+    providerTest(
       "fails callers of a renewal, valid token or not",
-      function*({ after, callers, close, got, provider }) {
+      heldRenewals(),
+      function*({ after, startCallers, close, expectOutcome, provider }) {
         yield* provider.get
         yield* after("3580 seconds", { state: "MustWait" })
-        const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+        const waiting = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
         yield* close
-        for (const caller of waiting) yield* got(caller, "Closed")
+        for (const caller of waiting) yield* expectOutcome(caller, "Closed")
         yield* after(0, { gets: "Closed" })
       }
     )
@@ -229,11 +235,11 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       const released = yield* Deferred.make<void>()
       const script = () =>
         Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token("late")))
-      yield* timeline(script, function*({ after, callers, close, got }) {
-        const waiting = yield* callers(1)
+      yield* withProvider(script, function*({ after, startCallers, close, expectOutcome }) {
+        const waiting = yield* startCallers(1)
         const closing = yield* Effect.fork(close)
         // The caller fails immediately, although the source hangs.
-        yield* got(waiting, "Closed")
+        yield* expectOutcome(waiting, "Closed")
         yield* Deferred.succeed(released, undefined)
         yield* Fiber.join(closing)
         yield* after(0, { state: "Closed", gets: "Closed" })
@@ -272,7 +278,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       ),
       Logger.minimumLogLevel(LogLevel.Debug)
     )
-    const source = yield* answering((n) => token(`token-${n}`))
+    const source = yield* makeSource((n) => token(`token-${n}`))
     // The telemetry is merged with the provider's layer, not provided to it. The outer span is not the parent.
     const Provider = Layer.provide(AccessTokenProvider.layer(), source.layer)
     const program = Effect.gen(function*() {

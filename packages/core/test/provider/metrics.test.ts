@@ -6,15 +6,14 @@ import { test } from "@store-api/testing/test"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
 import {
   type Acquisition,
-  aged,
-  answering,
   hour,
+  makeSource,
   minute,
   outage,
-  run,
   settle,
-  timeline,
-  token
+  token,
+  tokenOfAge,
+  withProvider
 } from "../support/scriptedSource.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
@@ -71,13 +70,14 @@ const labelled = <A, E, R>(store: string, effect: Effect.Effect<A, E, R>) =>
   Effect.tagMetrics(effect, "store", store)
 
 /** Declares a test of a provider whose series have this `store` label. */
-const metricsTest =
-  (store: string, script: Parameters<typeof timeline>[0]) =>
-  (title: string, steps: Parameters<typeof timeline>[1]) => {
-    test(title, function*() {
-      yield* labelled(store, timeline(script, steps))
-    })
-  }
+const metricsTest = (
+  title: string,
+  store: string,
+  ...run: Parameters<typeof withProvider>
+): void =>
+  test(title, function*() {
+    yield* labelled(store, withProvider(...run))
+  })
 
 describe("AccessTokenProvider, metrics", () => {
   it("every error has its own acquisition outcome", () => {
@@ -91,8 +91,10 @@ describe("AccessTokenProvider, metrics", () => {
     )
   })
 
-  metricsTest("initial", () => token("one"))(
+  metricsTest(
     "every series exists before the first acquisition, with the value 0, its documented name, type, description and unit",
+    "initial",
+    () => token("one"),
     function*() {
       yield* expectSeries("initial", {})
       const described = (yield* labelledSeries("initial")).map((
@@ -121,10 +123,9 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest(
-    "success",
-    (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250))
-  )(
     "an acquisition records its outcome, duration and the token's expiry",
+    "success",
+    (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)),
     function*({ provider, virtual }) {
       const first = yield* provider.get
       const after = {
@@ -158,7 +159,7 @@ describe("AccessTokenProvider, metrics", () => {
     ),
     TokenRequestError: Effect.fail(outage),
     TokenResponseError: Effect.fail(new AccessTokenError.TokenResponseError({ problems: [] })),
-    TokenExpiredError: aged("expired", hour, -1),
+    TokenExpiredError: tokenOfAge("expired", hour, -1),
     Defect: Effect.die("an invented defect")
   }
 
@@ -167,7 +168,7 @@ describe("AccessTokenProvider, metrics", () => {
     ([outcome, acquire]) =>
       labelled(
         outcome,
-        timeline(
+        withProvider(
           (_, virtual) => Effect.zipRight(virtual.advance(2000), acquire),
           function*({ provider }) {
             // During the cooldown no acquisition starts.
@@ -184,8 +185,10 @@ describe("AccessTokenProvider, metrics", () => {
       )
   )
 
-  metricsTest("renewal", (n) => n === 1 ? token("one") : Effect.fail(outage))(
+  metricsTest(
     "a failed renewal does not change the expiry of the cached token",
+    "renewal",
+    (n) => n === 1 ? token("one") : Effect.fail(outage),
     function*({ after, provider }) {
       const { expiresAt } = yield* provider.get
       yield* after(57 * minute, { gets: "one" })
@@ -199,8 +202,10 @@ describe("AccessTokenProvider, metrics", () => {
     }
   )
 
-  metricsTest("no progress", () => aged("same", hour - minute, minute))(
+  metricsTest(
     "a renewal without progress is a success and a cooldown",
+    "no progress",
+    () => tokenOfAge("same", hour - minute, minute),
     function*({ after, provider }) {
       const { expiresAt } = yield* provider.get
       const expiry = expiresAt.epochMillis / 1000
@@ -219,35 +224,39 @@ describe("AccessTokenProvider, metrics", () => {
     }
   )
 
-  metricsTest("joined", () => undefined)(
+  metricsTest(
     "callers_joined counts callers that join",
-    function*({ callers, complete, provider, virtual }) {
+    "joined",
+    () => undefined,
+    function*({ startCallers, complete, provider, virtual }) {
       const joined = (count: number) =>
         Effect.map(
           seriesOf("joined"),
           (series) => assert.strictEqual(series["callers_joined"], count)
         )
-      yield* callers(1000)
+      yield* startCallers(1000)
       yield* complete(token("one"))
       yield* joined(999)
       yield* virtual.advance(59 * minute + 20_000)
       // The renewal runs in the background: all three callers get the cached token.
-      yield* callers(3)
+      yield* startCallers(3)
       yield* joined(999)
       yield* virtual.advance(20_000)
-      yield* callers(1, provider.refresh)
+      yield* startCallers(1, provider.refresh)
       yield* joined(1000)
       // Within the leeway callers wait. The interrupted one counts, too.
-      yield* callers(3)
-      yield* Fiber.interrupt(yield* callers(1))
+      yield* startCallers(3)
+      yield* Fiber.interrupt(yield* startCallers(1))
       yield* joined(1004)
       yield* complete(token("two"))
       yield* joined(1004)
     }
   )
 
-  metricsTest("rejected", (n) => token(`token-${n}`))(
+  metricsTest(
     "a rejection counts as Dropped, or as Kept without budget; an older token's does not",
+    "rejected",
+    (n) => token(`token-${n}`),
     function*({ provider, virtual }) {
       const first = yield* provider.get
       yield* virtual.advance(1000)
@@ -274,12 +283,14 @@ describe("AccessTokenProvider, metrics", () => {
     }
   )
 
-  metricsTest("closed", (n) => n === 1 ? token("one") : undefined)(
+  metricsTest(
     "closing resets the expiry, and nothing counts from then on",
-    function*({ callers, close, provider }) {
+    "closed",
+    (n) => n === 1 ? token("one") : undefined,
+    function*({ startCallers, close, provider }) {
       const one = yield* provider.get
       assert.isAbove(Number((yield* seriesOf("closed"))["expiry"]), 0)
-      yield* callers(1, provider.refresh)
+      yield* startCallers(1, provider.refresh)
       yield* close
       for (const call of [provider.get, provider.refresh]) yield* Effect.exit(call)
       yield* provider.invalidate(one)
@@ -289,7 +300,7 @@ describe("AccessTokenProvider, metrics", () => {
 
   test("closing a provider does not reset the expiry of another one with the same labels", function*() {
     const provider = Effect.gen(function*() {
-      const source = yield* answering((n) => token(`token-${n}`))
+      const source = yield* makeSource((n) => token(`token-${n}`))
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(
         Layer.provide(AccessTokenProvider.layer(), source.layer),
@@ -321,7 +332,7 @@ describe("AccessTokenProvider, metrics", () => {
   test("series have the labels of the layer, not those of the caller", function*() {
     const build = (store: string) =>
       Effect.gen(function*() {
-        const source = yield* answering((n) =>
+        const source = yield* makeSource((n) =>
           Effect.zipRight(Effect.yieldNow(), n === 1 ? token(store) : Effect.fail(outage))
         )
         const provider = AccessTokenProvider.layer().pipe(Layer.provide(source.layer))
@@ -378,13 +389,12 @@ describe("AccessTokenProvider, metrics", () => {
       const script = () => Effect.zipRight(operations(count), token("one"))
       yield* labelled(
         store,
-        run(script, ({ provider }) =>
-          Effect.gen(function*() {
-            yield* Effect.flatMap(provider.get, provider.invalidate)
-            yield* settle
-            assert.strictEqual((yield* provider.status).state, "Empty")
-            assert.strictEqual((yield* seriesOf(store))["expiry"], 0, store)
-          }))
+        withProvider(script, function*({ provider }) {
+          yield* Effect.flatMap(provider.get, provider.invalidate)
+          yield* settle
+          assert.strictEqual((yield* provider.status).state, "Empty")
+          assert.strictEqual((yield* seriesOf(store))["expiry"], 0, store)
+        })
       )
     }
   })

@@ -1,27 +1,26 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { LiveSteps } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import {
-  aged,
+  heldRenewals,
   hour,
   minute,
   outage,
   providerTest,
-  renewalTest,
   settle,
-  timeline,
   token,
-  valueOf
+  tokenOfAge,
+  type Tools,
+  valueOf,
+  withProvider
 } from "../support/scriptedSource.js"
 
-/** A source whose first token has this lifetime. The test completes each further acquisition. */
-const renewalOf = (lifetime: Duration.DurationInput) =>
-  providerTest((n) => n === 1 ? token("one", lifetime) : undefined)
-
 describe("AccessTokenProvider, renewal", () => {
-  renewalTest(
+  providerTest(
     "refresh-soon: callers do not wait, and get its token",
+    heldRenewals(),
     function*({ after, complete, provider }) {
       yield* provider.get
       yield* after("56 minutes", { gets: "one", calls: 1 })
@@ -36,15 +35,16 @@ describe("AccessTokenProvider, renewal", () => {
   it.effect.each([[0, 240_000], [0.5, 270_000], [1, 300_000]] as const)(
     "the renewal starts when 80 % to 100 % of refreshAhead is left, not earlier: with a random number of %d",
     ([chance, margin]) =>
-      timeline((n) => token(`token-${n}`), function*({ after }) {
+      withProvider((n) => token(`token-${n}`), function*({ after }) {
         yield* after(0, { gets: "token-1" })
         yield* after(hour - margin, { gets: "token-1", calls: 1 })
         yield* after(1, { gets: "token-1", calls: 2 })
       }, { chance })
   )
 
-  renewalOf("100 seconds")(
+  providerTest(
     "for short lifetimes the margins are 25 % and 5 % of the lifetime",
+    heldRenewals("100 seconds"),
     function*({ after }) {
       yield* after(0, { gets: "one" })
       yield* after("80 seconds", { state: "Fresh" })
@@ -55,8 +55,9 @@ describe("AccessTokenProvider, renewal", () => {
     }
   )
 
-  providerTest((n) => aged(`token-${n}`, 58 * minute, 2 * minute))(
+  providerTest(
     "starts at least 1 s after the last token",
+    (n) => tokenOfAge(`token-${n}`, 58 * minute, 2 * minute),
     function*({ after }) {
       yield* after(0, { gets: "token-1" })
       yield* after(999, { gets: "token-1", calls: 1 })
@@ -65,31 +66,31 @@ describe("AccessTokenProvider, renewal", () => {
   )
 
   describe("must-wait", () => {
-    /** The source of `renewalTest`, when 20 seconds are left of the token. */
-    const mustWait: typeof renewalTest = (title, steps) =>
-      renewalTest(title, function*(tools) {
+    /** Renews a token of which 20 seconds are left. The test completes the renewal. */
+    const mustWaitTest = (title: string, steps: (tools: Tools) => LiveSteps) =>
+      providerTest(title, heldRenewals(), function*(tools) {
         yield* tools.provider.get
         yield* tools.after(hour - 20_000, { state: "MustWait" })
         yield* Effect.gen(() => steps(tools))
       })
 
-    mustWait(
+    mustWaitTest(
       "callers wait for the renewal",
-      function*({ callers, complete, got, provider, virtual }) {
+      function*({ startCallers, complete, expectOutcome, provider, virtual }) {
         const waiting = [
-          yield* callers(1),
-          yield* callers(1, Effect.uninterruptible(provider.get))
+          yield* startCallers(1),
+          yield* startCallers(1, Effect.uninterruptible(provider.get))
         ]
         yield* virtual.advance("9 seconds")
-        for (const caller of waiting) yield* got(caller, "waits")
+        for (const caller of waiting) yield* expectOutcome(caller, "waits")
         yield* complete(token("two"))
-        for (const caller of waiting) yield* got(caller, "two")
+        for (const caller of waiting) yield* expectOutcome(caller, "two")
       }
     )
 
-    mustWait(
+    mustWaitTest(
       "callers wait at most half of what is left",
-      function*({ after, callers, got, provider, virtual }) {
+      function*({ after, startCallers, expectOutcome, provider, virtual }) {
         // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
         for (
           const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [
@@ -102,27 +103,27 @@ describe("AccessTokenProvider, renewal", () => {
             Effect.uninterruptible(provider.get),
             Clock.make()
           )
-          const waiting = [yield* callers(1), yield* callers(1, withOtherClock)]
+          const waiting = [yield* startCallers(1), yield* startCallers(1, withOtherClock)]
           yield* virtual.advance(half - 1)
-          for (const caller of waiting) yield* got(caller, "waits")
+          for (const caller of waiting) yield* expectOutcome(caller, "waits")
           yield* virtual.advance(1)
-          for (const caller of waiting) yield* got(caller, "one")
+          for (const caller of waiting) yield* expectOutcome(caller, "one")
         }
         yield* after(0, { calls: 2 })
       }
     )
 
-    mustWait(
+    mustWaitTest(
       "callers get the cached token when the renewal fails",
-      function*({ after, callers, complete, got }) {
-        const waiting = yield* callers(10)
+      function*({ after, startCallers, complete, expectOutcome }) {
+        const waiting = yield* startCallers(10)
         yield* complete(Effect.fail(outage))
-        yield* got(waiting, "one")
+        yield* expectOutcome(waiting, "one")
         yield* after(0, { gets: "one", calls: 2 })
       }
     )
 
-    mustWait(
+    mustWaitTest(
       "callers get the new token, even with the same value",
       function*({ complete, provider, virtual }) {
         const waiting = yield* Effect.fork(provider.get)
@@ -135,22 +136,23 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    mustWait(
+    mustWaitTest(
       "callers whose token expires go on waiting",
-      function*({ callers, complete, got, virtual }) {
-        const waiting = yield* callers(1)
+      function*({ startCallers, complete, expectOutcome, virtual }) {
+        const waiting = yield* startCallers(1)
         virtual.jump(15_000)
         // Half of the remaining lifetime is over.
         yield* virtual.advance("10 seconds")
-        yield* got(waiting, "waits")
+        yield* expectOutcome(waiting, "waits")
         yield* complete(token("two"))
-        yield* got(waiting, "two")
+        yield* expectOutcome(waiting, "two")
       }
     )
   })
 
-  renewalTest(
+  providerTest(
     "expired: callers wait, and get the failure of the request",
+    heldRenewals(),
     function*({ complete, provider, virtual }) {
       yield* provider.get
       yield* virtual.advance(hour)
@@ -166,15 +168,15 @@ describe("AccessTokenProvider, renewal", () => {
 
   test("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", function*() {
     const sleeps: Array<number> = []
-    yield* timeline(
+    yield* withProvider(
       (n) => n === 1 ? token("one", "36500 days") : Effect.never,
-      function*({ callers, got, provider, virtual }) {
+      function*({ startCallers, expectOutcome, provider, virtual }) {
         yield* provider.get
         yield* virtual.advance("36000 days")
-        const waiting = yield* callers(1)
+        const waiting = yield* startCallers(1)
         assert.isAtMost(Math.max(...sleeps), 2 * minute)
         yield* virtual.advance("20 seconds")
-        yield* got(waiting, "one")
+        yield* expectOutcome(waiting, "one")
       },
       {
         leeway: "3650 days",
@@ -190,8 +192,9 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   describe("a renewal without progress", () => {
-    renewalOf("100 seconds")(
+    providerTest(
       "the same value with a later expiresAt is not progress",
+      heldRenewals("100 seconds"),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("80001 millis", { gets: "one", calls: 2 })
@@ -203,8 +206,9 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    renewalTest(
+    providerTest(
       "a token that does not expire later is accepted, but is not progress",
+      heldRenewals(),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("57 minutes", { gets: "one", calls: 2 })
@@ -215,14 +219,16 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    providerTest(() => token("again", "100 seconds"), {
-      cooldown: { base: "10 minutes", max: "10 minutes" }
-    })(
+    providerTest(
       "is not the same value after that token has expired",
+      () => token("again", "100 seconds"),
       function*({ after }) {
         yield* after(0, { gets: "again" })
         yield* after("100 seconds", { gets: "again", calls: 2 })
         yield* after("81 seconds", { gets: "again", calls: 3 })
+      },
+      {
+        cooldown: { base: "10 minutes", max: "10 minutes" }
       }
     )
   })
@@ -247,7 +253,7 @@ describe("AccessTokenProvider, renewal", () => {
       "gets few requests in $seconds s, no caller waits before the expiry: it $endpoint",
       ({ expected, precision, seconds }) => {
         const expiresAt = VirtualClock.make().wall() + seconds * 1000
-        return timeline((_, virtual) => {
+        return withProvider((_, virtual) => {
           const left = expiresAt - virtual.wall()
           return left > 0
             ? token("repeated", Math.floor(left / precision) * precision)
@@ -267,10 +273,14 @@ describe("AccessTokenProvider, renewal", () => {
 
     const start = VirtualClock.make().wall()
 
-    providerTest((n, virtual) =>
-      aged(n < 6 ? "same" : "next", virtual.wall() - start, start + hour - virtual.wall())
-    )(
+    providerTest(
       "of a repeated token starts when a fifth of what was left is left, and none within the last 8 seconds",
+      (n, virtual) =>
+        tokenOfAge(
+          n < 6 ? "same" : "next",
+          virtual.wall() - start,
+          start + hour - virtual.wall()
+        ),
       function*({ after, virtual }) {
         yield* after(0, { gets: "same" })
         for (
@@ -286,8 +296,9 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    renewalOf("40 seconds")(
+    providerTest(
       "gets no request just before the expiry; nobody waits longer",
+      heldRenewals("40 seconds"),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("38500 millis", { state: "MustWait", gets: "waits" })

@@ -35,7 +35,7 @@ const oneThenOutage: Acquire = (n) => n === 1 ? token("one") : Effect.fail(outag
 describe("AccessTokenProvider", () => {
   describe("caches one token", () => {
     providerTest(
-      "caches a token for 59 minutes and renews it after 60",
+      "get returns one cached token until it expires",
       numberedTokens,
       function*({ after }) {
         yield* after(0, { gets: "token-1", calls: 1 })
@@ -180,7 +180,7 @@ describe("AccessTokenProvider", () => {
     })
   })
 
-  test("layerConfig reads the options", function*() {
+  test("layerConfig reads refreshAhead", function*() {
     const virtual = VirtualClock.make()
     const { layer } = yield* makeSource((n) => token(`token-${n}`))
     yield* Effect.gen(function*() {
@@ -206,7 +206,7 @@ describe("AccessTokenProvider", () => {
 
   describe("status", () => {
     providerTest(
-      "reports state, expiresAt and acquiring",
+      "status describes the token and the acquisition in flight",
       heldAcquisitions,
       function*({ startCallers, complete, provider }) {
         const none = { expiresAt: Option.none(), cooldown: Option.none() }
@@ -225,7 +225,7 @@ describe("AccessTokenProvider", () => {
     )
 
     providerTest(
-      "reports the cooldown of renewals, and after expiry that of callers",
+      "status reports the cooldown that applies to the next caller",
       oneThenOutage,
       function*({ after }) {
         yield* after(0, { gets: "one" })
@@ -289,7 +289,7 @@ describe("AccessTokenProvider", () => {
     )
 
     providerTest(
-      "ends at a leeway that is longer than refreshAhead",
+      "a caller waits within a leeway that is longer than refreshAhead",
       (n) => n === 1 ? token("one") : Effect.never,
       function*({ after }) {
         yield* after(0, { gets: "one" })
@@ -353,7 +353,7 @@ describe("AccessTokenProvider", () => {
       ))
     })
 
-    test("callers get the token although the logger throws", function*() {
+    test("a caller gets the token although the logger throws", function*() {
       const throwing = Logger.make(() => {
         throw new Error("an invented fault of a logger")
       })

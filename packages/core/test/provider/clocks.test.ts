@@ -76,7 +76,7 @@ describe("AccessTokenProvider, clocks", () => {
   }
 
   providerTest(
-    "callers get no failure after a clock correction",
+    "a caller gets the cached token when its expiry was a clock error that has been corrected",
     heldRenewals(),
     function*({ after, startCallers, complete, expectOutcome, virtual }) {
       yield* after(0, { gets: "one" })
@@ -92,7 +92,7 @@ describe("AccessTokenProvider, clocks", () => {
     }
   )
 
-  test("a token that a clock made expire is not passed to the source, which would remove it from a store as rejected", function*() {
+  test("the source gets the token that it replaces, whatever made it expire", function*() {
     const replaced: Array<string | undefined> = []
     yield* withProvider((n, _, replacing) => {
       replaced.push(Option.getOrUndefined(Option.map(replacing, valueOf)))
@@ -111,7 +111,7 @@ describe("AccessTokenProvider, clocks", () => {
   })
 
   providerTest(
-    "when the wall clock moves by 1 s, as NTP does, the token stays valid",
+    "the token stays valid when the wall clock moves by 1 s, as NTP does",
     numberedTokens,
     function*({ after, virtual }) {
       for (
@@ -126,7 +126,7 @@ describe("AccessTokenProvider, clocks", () => {
     }
   )
 
-  test("clock jumps during the acquisition, before and after acquiredAt is set, never extend the lifetime", function*() {
+  test("clock jumps during the acquisition never extend the lifetime", function*() {
     const jumps = [0, -900, 900, -30 * minute, 30 * minute, -hour, hour, -24 * hour, 24 * hour]
     let served = 0
     for (
@@ -158,7 +158,7 @@ describe("AccessTokenProvider, clocks", () => {
     assert.isAbove(served, 1000, "most of the tokens were valid for a while")
   })
 
-  test("when the same token arrives again after the wall clock moved back, its lifetime is not extended", function*() {
+  test("the lifetime of a token that arrives again is not extended by a wall clock that moved back", function*() {
     const same = yield* Effect.withClock(token("same"), VirtualClock.make().clock)
     yield* withProvider(() => Effect.succeed(same), function*({ after, provider, virtual }) {
       yield* provider.get
@@ -170,7 +170,7 @@ describe("AccessTokenProvider, clocks", () => {
   })
 
   providerTest(
-    "when the wall clock moves back during the acquisition, get fails with ClockMovedBack once",
+    "get fails with ClockMovedBack once when the wall clock moves back during the acquisition",
     (n, virtual) =>
       Effect.tap(
         token(`token-${n}`),
@@ -202,7 +202,7 @@ describe("AccessTokenProvider, clocks", () => {
   )
 
   providerTest(
-    "the provider uses its layer's clock, not the caller's",
+    "the provider uses its layer's clock",
     numberedTokens,
     function*({ after, provider }) {
       yield* provider.get
@@ -219,7 +219,7 @@ describe("AccessTokenProvider, clocks", () => {
 
 describe("AccessTokenProvider, lifetimes", () => {
   it.effect.each([1000, 100])(
-    "lifetimes of 1 s and less: at most one request per get: %d ms",
+    "one get sends at most one request for a lifetime of %d ms",
     (lifetime) =>
       withProvider(
         (n) => token(`token-${n}`, lifetime),
@@ -296,7 +296,7 @@ describe("AccessTokenProvider, lifetimes", () => {
   )
 
   providerTest(
-    "never exceeds the full lifetime, even if acquiredAt is ahead of the wall clock",
+    "a token expires after its full lifetime even if acquiredAt is ahead of the wall clock",
     (_, virtual) =>
       Effect.gen(function*() {
         virtual.jump(900)
@@ -313,7 +313,7 @@ describe("AccessTokenProvider, lifetimes", () => {
   )
 
   providerTest(
-    "does not depend on an earlier token with the same expiresAt",
+    "the lifetime does not depend on an earlier token with the same expiresAt",
     (n) => n === 1 ? token("one") : tokenOfAge("two", 0, 50 * minute),
     function*({ after, provider, virtual }) {
       const one = yield* provider.get
@@ -327,7 +327,7 @@ describe("AccessTokenProvider, lifetimes", () => {
   )
 
   providerTest(
-    "grows with a later expiry of the value",
+    "the lifetime grows when the same value arrives with a later expiry",
     () => token("sliding", "100 seconds"),
     function*({ after }) {
       yield* after(0, { gets: "sliding" })

@@ -59,7 +59,7 @@ describe("AccessTokenProvider, failure", () => {
   )
 
   providerTest(
-    "within the cooldown get fails with the last error and its retryAt",
+    "get fails with the last error during the cooldown",
     failEachTime,
     function*({ after, provider, virtual }) {
       const first = yield* Effect.flip(provider.get)
@@ -121,7 +121,7 @@ describe("AccessTokenProvider, failure", () => {
       }],
       ["the random number is 0.5", outage, [875, 1750, 3500], { chance: 0.5 }]
     ])(
-      "doubles after each failure, when %s",
+      "the cooldown doubles after each failure: %s",
       ([, failure, expected, options]) =>
         withProvider(() => Effect.fail(failure), function*({ after }) {
           const { reason } = failure as { readonly reason: string }
@@ -134,7 +134,7 @@ describe("AccessTokenProvider, failure", () => {
     )
 
     providerTest(
-      "doubles up to 60 s while callers get a valid token",
+      "the cooldown doubles up to 60 s if callers get a valid token",
       (n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage),
       function*({ after }) {
         yield* after(0, { gets: "cached" })
@@ -155,7 +155,7 @@ describe("AccessTokenProvider, failure", () => {
         750
       ]] as const
     )(
-      "Retry-After lengthens a cooldown, up to an hour, and never shortens it: %s",
+      "Retry-After lengthens a cooldown to one hour at most: %s",
       ([, retryAfter, expected]) =>
         withProvider(() => limited(retryAfter), function*({ after, provider }) {
           yield* expectWait(provider.get, expected)
@@ -165,7 +165,7 @@ describe("AccessTokenProvider, failure", () => {
     )
 
     providerTest(
-      "follows the Retry-After of a renewal, even after the token expired",
+      "the cooldown follows the Retry-After of a renewal even after the token expired",
       (n) => n === 1 ? token("one", "60 seconds") : limited(60_000),
       function*({ after, provider, virtual }) {
         yield* provider.get
@@ -189,7 +189,7 @@ describe("AccessTokenProvider, failure", () => {
     )
 
     providerTest(
-      "is reset by a success",
+      "a success resets the cooldown",
       (n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage),
       function*({ after }) {
         yield* after(0, { gets: "Transport", cooldown: 750 })
@@ -201,7 +201,7 @@ describe("AccessTokenProvider, failure", () => {
     )
 
     providerTest(
-      "is in the error of a refresh that joins a renewal",
+      "a refresh that joins a failing renewal fails with the cooldown of the renewal",
       heldRenewals(),
       function*({ after, complete, provider, virtual }) {
         yield* provider.get

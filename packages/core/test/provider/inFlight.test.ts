@@ -70,7 +70,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     }
 
     parkedTest(
-      "fails and interrupts when the scope closes",
+      "a parked caller fails when the scope closes",
       function*({ calls, close, fiber, interruptions, release }) {
         yield* close
         release()
@@ -81,7 +81,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     )
 
     parkedTest(
-      "joins another acquisition",
+      "a parked caller joins the acquisition of another caller",
       function*({ after, startCallers, complete, fiber, expectOutcome, provider, release }) {
         const other = yield* startCallers(1, provider.refresh)
         release()
@@ -94,7 +94,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     )
 
     parkedTest(
-      "is interrupted: the next caller goes on",
+      "the next caller continues the acquisition of a parked caller that was interrupted",
       function*({ after, startCallers, complete, fiber, expectOutcome, release }) {
         yield* Fiber.interruptFork(fiber)
         yield* settle
@@ -147,7 +147,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       n === 1 ? token("one") : Effect.zipRight(Effect.sleep("15 seconds"), token(`token-${n}`))
 
     test.each(Object.entries(states))(
-      "is never torn, interrupted after any step: %s",
+      "an acquireRelease that asks for a token is completed if it is interrupted after any step: %s",
       function*([, reach]) {
         let interrupted = 0
         for (const call of ["get", "refresh"] as const) {
@@ -177,7 +177,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     )
   })
 
-  test("a caller whose token expires after it arrived but before the caller resumes acquires another one", function*() {
+  test("a caller acquires another token if its token expires before the caller resumes", function*() {
     const callersWait = yield* Deferred.make<void>()
     const script = (n: number) =>
       Effect.zipRight(Deferred.await(callersWait), token(`token-${n}`, "1 seconds"))
@@ -219,7 +219,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     )
 
     providerTest(
-      "fails callers of a renewal, valid token or not",
+      "closing the scope fails callers of a renewal even if the token is valid",
       heldRenewals(),
       function*({ after, startCallers, close, expectOutcome, provider }) {
         yield* provider.get
@@ -247,7 +247,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     })
   })
 
-  test("a tracer and a logger in a merged layer record the acquisition without the caller's span and annotations", function*() {
+  test("an acquisition is recorded without the caller's telemetry context", function*() {
     const spans: Array<Tracer.Span> = []
     const spanEvents: Array<readonly [span: string, event: string]> = []
     const seeEvents = (span: Tracer.Span) => {

@@ -92,7 +92,7 @@ describe("AccessTokenProvider, metrics", () => {
   })
 
   metricsTest(
-    "every series exists before the first acquisition, with the value 0, its documented name, type, description and unit",
+    "every series has its documented name, type, description, unit",
     "initial",
     () => token("one"),
     function*() {
@@ -123,7 +123,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest(
-    "an acquisition records its outcome, duration and the token's expiry",
+    "an acquisition changes the series of its outcome, its duration, its token's expiry",
     "success",
     (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)),
     function*({ provider, virtual }) {
@@ -164,7 +164,7 @@ describe("AccessTokenProvider, metrics", () => {
   }
 
   it.effect.each(Object.entries(failures))(
-    "a failed acquisition without a cached token: %s",
+    "a failed acquisition counts its outcome: %s",
     ([outcome, acquire]) =>
       labelled(
         outcome,
@@ -203,7 +203,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest(
-    "a renewal without progress is a success and a cooldown",
+    "a renewal without progress counts as a success with a cooldown",
     "no progress",
     () => tokenOfAge("same", hour - minute, minute),
     function*({ after, provider }) {
@@ -225,7 +225,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest(
-    "callers_joined counts callers that join",
+    "callers_joined counts the callers that join an acquisition",
     "joined",
     () => undefined,
     function*({ startCallers, complete, provider, virtual }) {
@@ -284,7 +284,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest(
-    "closing resets the expiry, and nothing counts from then on",
+    "nothing counts after the provider was closed",
     "closed",
     (n) => n === 1 ? token("one") : undefined,
     function*({ startCallers, close, provider }) {
@@ -329,7 +329,7 @@ describe("AccessTokenProvider, metrics", () => {
     }
   })
 
-  test("series have the labels of the layer, not those of the caller", function*() {
+  test("series have the labels of the layer", function*() {
     const build = (store: string) =>
       Effect.gen(function*() {
         const source = yield* makeSource((n) =>

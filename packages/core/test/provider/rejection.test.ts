@@ -27,7 +27,7 @@ describe("AccessTokenProvider, rejection", () => {
     })
 
   providerTest(
-    "does nothing when no token is cached",
+    "invalidate does nothing when no token is cached",
     numberedTokens,
     function*({ after, provider }) {
       yield* provider.invalidate(yield* token("one"))
@@ -36,7 +36,7 @@ describe("AccessTokenProvider, rejection", () => {
   )
 
   providerTest(
-    "five take effect at once, one more per minute, up to five",
+    "five rejections take effect at once, or later one per minute",
     numberedTokens,
     function*({ after, provider, virtual }) {
       const half = minute / 2
@@ -55,7 +55,7 @@ describe("AccessTokenProvider, rejection", () => {
   )
 
   providerTest(
-    "five take effect after a sleep in which the monotonic clock stood",
+    "five rejections take effect after a sleep in which the monotonic clock stood",
     numberedTokens,
     function*({ provider, virtual }) {
       assert.strictEqual(yield* rejectTokens(provider, 20), 5)
@@ -165,7 +165,7 @@ describe("AccessTokenProvider, rejection", () => {
     )
 
   it(
-    "in any ten minutes and at any rhythm of calls, an API that rejects everything costs at most 15 token requests more",
+    "an API that rejects everything costs at most 15 more token requests in any ten minutes, at any rhythm of calls",
     async () => {
       let reached = 0
       await fc.assert(
@@ -188,7 +188,7 @@ describe("AccessTokenProvider, rejection", () => {
   )
 
   it(
-    "with tokens that expire in between, it costs at most 5 more, and one more per minute",
+    "an API that rejects everything costs at most 5 more token requests plus one per minute if tokens expire meanwhile",
     () =>
       fc.assert(
         fc.asyncProperty(
@@ -210,7 +210,7 @@ describe("AccessTokenProvider, rejection", () => {
   )
 
   providerTest(
-    "does not lengthen a cooldown",
+    "a rejection does not lengthen a cooldown",
     (n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`),
     function*({ after, provider }) {
       yield* provider.invalidate(yield* provider.get)
@@ -220,7 +220,7 @@ describe("AccessTokenProvider, rejection", () => {
   )
 
   providerTest(
-    "during the renewal: callers wait for it",
+    "callers wait for the renewal in flight after a rejection",
     heldRenewals(),
     function*({ after, startCallers, complete, expectOutcome, provider }) {
       const one = yield* provider.get
@@ -238,7 +238,7 @@ describe("AccessTokenProvider, rejection", () => {
   )
 
   providerTest(
-    "in must-wait: callers get the new token",
+    "callers in must-wait get the new token after a rejection",
     heldRenewals(),
     function*({ after, startCallers, complete, expectOutcome, provider }) {
       const one = yield* provider.get

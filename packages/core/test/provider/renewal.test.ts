@@ -19,7 +19,7 @@ import {
 
 describe("AccessTokenProvider, renewal", () => {
   providerTest(
-    "refresh-soon: callers do not wait, and get its token",
+    "callers in refresh-soon do not wait for the renewal",
     heldRenewals(),
     function*({ after, complete, provider }) {
       yield* provider.get
@@ -33,7 +33,7 @@ describe("AccessTokenProvider, renewal", () => {
   )
 
   it.effect.each([[0, 240_000], [0.5, 270_000], [1, 300_000]] as const)(
-    "the renewal starts when 80 % to 100 % of refreshAhead is left, not earlier: with a random number of %d",
+    "the renewal starts when 80 % to 100 % of refreshAhead is left: with a random number of %d",
     ([chance, margin]) =>
       withProvider((n) => token(`token-${n}`), function*({ after }) {
         yield* after(0, { gets: "token-1" })
@@ -43,7 +43,7 @@ describe("AccessTokenProvider, renewal", () => {
   )
 
   providerTest(
-    "for short lifetimes the margins are 25 % and 5 % of the lifetime",
+    "the margins of a short lifetime are fractions of it",
     heldRenewals("100 seconds"),
     function*({ after }) {
       yield* after(0, { gets: "one" })
@@ -56,7 +56,7 @@ describe("AccessTokenProvider, renewal", () => {
   )
 
   providerTest(
-    "starts at least 1 s after the last token",
+    "a renewal starts at least 1 s after the last token",
     (n) => tokenOfAge(`token-${n}`, 58 * minute, 2 * minute),
     function*({ after }) {
       yield* after(0, { gets: "token-1" })
@@ -75,7 +75,7 @@ describe("AccessTokenProvider, renewal", () => {
       })
 
     mustWaitTest(
-      "callers wait for the renewal",
+      "callers in must-wait wait for the renewal",
       function*({ startCallers, complete, expectOutcome, provider, virtual }) {
         const waiting = [
           yield* startCallers(1),
@@ -89,7 +89,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     mustWaitTest(
-      "callers wait at most half of what is left",
+      "callers in must-wait wait at most half of what is left",
       function*({ after, startCallers, expectOutcome, provider, virtual }) {
         // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
         for (
@@ -114,7 +114,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     mustWaitTest(
-      "callers get the cached token when the renewal fails",
+      "callers in must-wait get the cached token when the renewal fails",
       function*({ after, startCallers, complete, expectOutcome }) {
         const waiting = yield* startCallers(10)
         yield* complete(Effect.fail(outage))
@@ -124,7 +124,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     mustWaitTest(
-      "callers get the new token, even with the same value",
+      "callers in must-wait get the renewed token even if it has the same value",
       function*({ complete, provider, virtual }) {
         const waiting = yield* Effect.fork(provider.get)
         yield* settle
@@ -137,7 +137,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     mustWaitTest(
-      "callers whose token expires go on waiting",
+      "callers in must-wait go on waiting when the token expires",
       function*({ startCallers, complete, expectOutcome, virtual }) {
         const waiting = yield* startCallers(1)
         virtual.jump(15_000)
@@ -151,7 +151,7 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   providerTest(
-    "expired: callers wait, and get the failure of the request",
+    "callers without a valid token get the failure of the request",
     heldRenewals(),
     function*({ complete, provider, virtual }) {
       yield* provider.get
@@ -193,7 +193,7 @@ describe("AccessTokenProvider, renewal", () => {
 
   describe("a renewal without progress", () => {
     providerTest(
-      "the same value with a later expiresAt is not progress",
+      "the same value with a later expiry does not count as progress",
       heldRenewals("100 seconds"),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
@@ -207,7 +207,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     providerTest(
-      "a token that does not expire later is accepted, but is not progress",
+      "another token that does not expire later does not count as progress",
       heldRenewals(),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
@@ -220,7 +220,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     providerTest(
-      "is not the same value after that token has expired",
+      "the same value counts as progress after that token has expired",
       () => token("again", "100 seconds"),
       function*({ after }) {
         yield* after(0, { gets: "again" })
@@ -250,7 +250,7 @@ describe("AccessTokenProvider, renewal", () => {
       },
       { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
     ])(
-      "gets few requests in $seconds s, no caller waits before the expiry: it $endpoint",
+      "an endpoint that repeats a token of $seconds s gets few requests: it $endpoint",
       ({ expected, precision, seconds }) => {
         const expiresAt = VirtualClock.make().wall() + seconds * 1000
         return withProvider((_, virtual) => {
@@ -274,7 +274,7 @@ describe("AccessTokenProvider, renewal", () => {
     const start = VirtualClock.make().wall()
 
     providerTest(
-      "of a repeated token starts when a fifth of what was left is left, and none within the last 8 seconds",
+      "the renewal of a repeated token starts when a fifth of what was left is left",
       (n, virtual) =>
         tokenOfAge(
           n < 6 ? "same" : "next",
@@ -297,7 +297,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     providerTest(
-      "gets no request just before the expiry; nobody waits longer",
+      "no renewal starts just before a repeated token expires",
       heldRenewals("40 seconds"),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })

@@ -40,7 +40,7 @@ describe("AccessTokenProvider, limits", () => {
         0
       ]] as const
     )(
-      "%s: callers fail with Timeout after 2 minutes, and the next call succeeds",
+      "callers fail with Timeout after 2 minutes if the source hangs in an acquisition that is %s",
       ([, region, interruptions]) => {
         const released = Deferred.unsafeMake<void>(FiberId.none)
         let interrupted = 0
@@ -70,7 +70,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     providerTest(
-      "in a renewal: the next renewal replaces it",
+      "the next renewal replaces one that hangs",
       heldRenewals(),
       function*({ after, complete, interruptions, provider }) {
         yield* provider.get
@@ -90,7 +90,7 @@ describe("AccessTokenProvider, limits", () => {
       n === 1 ? token("one", lifetime) : Effect.never
 
     providerTest(
-      "in a renewal: a caller after expiry waits at most 2.5 minutes",
+      "a caller waits at most 2.5 minutes if the token expires during a renewal that hangs",
       hangingRenewals("60 seconds"),
       function*({ after, startCallers, expectOutcome, provider, virtual }) {
         yield* provider.get
@@ -106,7 +106,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     providerTest(
-      "in a renewal: refresh waits at most 2.5 minutes, also after a rejection",
+      "refresh waits at most 2.5 minutes if the token is rejected during a renewal that hangs",
       hangingRenewals("60 minutes"),
       function*({ startCallers, expectOutcome, provider, virtual }) {
         const first = yield* provider.get
@@ -120,7 +120,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     providerTest(
-      "in a renewal that is 30 s old: refresh gets another token",
+      "refresh replaces a renewal that is 30 s old",
       (n) => n === 2 ? Effect.never : token(`token-${n}`),
       function*({ after, provider }) {
         yield* provider.get
@@ -130,7 +130,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     providerTest(
-      "uninterruptible: the scope closes after 10 s",
+      "the scope closes after 10 s if the source cannot be interrupted",
       () => Effect.uninterruptible(Effect.never),
       function*({ startCallers, close, expectOutcome, virtual }) {
         const caller = yield* startCallers(1)
@@ -196,7 +196,7 @@ describe("AccessTokenProvider, limits", () => {
     }
 
     failingRenewalTest(
-      "callers get a new token after a rejection",
+      "callers get a new token if the renewal of a rejected one fails",
       function*({ startCallers, complete, expectOutcome, provider }) {
         yield* provider.invalidate(yield* provider.get)
         const caller = yield* startCallers(1)
@@ -206,7 +206,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     failingRenewalTest(
-      "callers before and after expiry share one",
+      "callers before the expiry share an acquisition with those after it",
       function*({ after, startCallers, complete, expectOutcome, virtual }) {
         yield* virtual.advance("1200 millis")
         const waiting = [yield* startCallers(1)]
@@ -218,7 +218,7 @@ describe("AccessTokenProvider, limits", () => {
       }
     )
 
-    test("callers get a token, even if the next acquisition returns the rejected one again", function*() {
+    test("callers get the rejected token if the endpoint returns it again after a failed renewal", function*() {
       const one = yield* Effect.withClock(token("one"), VirtualClock.make().clock)
       yield* withProvider(
         (n) => n === 2 ? undefined : Effect.succeed(one),
@@ -289,7 +289,7 @@ describe("AccessTokenProvider, limits", () => {
         // least 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
         ["without a response", Effect.never, 14_600]
       ] as const
-    )("after ten minutes %s, callers get a token soon", ([, response, bound]) => {
+    )("callers get a token soon after ten minutes %s", ([, response, bound]) => {
       let isDown = false
       const respond = () => isDown ? response : Effect.sync(() => new Response(tokenBody()))
       return overEndpoint(respond, function*({ provider, virtual }) {
@@ -327,7 +327,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     it.effect.each(cases)(
-      "in a process that is stopped during a renewal for %s s, and then %s: calls before and after its timers fire succeed",
+      "every call succeeds in a process that is stopped for %s s during a renewal that gets %s",
       ([seconds, outcome]) => {
         /** The endpoint responds after 1 second. The second request has the given outcome. */
         const respond = (number: number) => {

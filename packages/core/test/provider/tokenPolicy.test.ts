@@ -69,7 +69,7 @@ const defaults: tokenPolicy.TokenPolicy = {
 
 describe("tokenPolicy", () => {
   describe("make", () => {
-    it("the defaults are 5 minutes, 30 seconds, 1 second and 60 seconds", () => {
+    it("the default durations are 5 minutes, 30 seconds, 1 second, 60 seconds", () => {
       deepStrictEqual(policyOf(), defaults)
       deepStrictEqual(
         policyOf({
@@ -97,7 +97,7 @@ describe("tokenPolicy", () => {
     })
 
     prop(
-      "returns finite cooldowns, and no negative value or NaN, for any options",
+      "every duration of a policy is valid for any options",
       [policies],
       ([policy]) => {
         for (const value of Object.values(policy) as ReadonlyArray<number>) {
@@ -113,7 +113,7 @@ describe("tokenPolicy", () => {
 
   describe("margins", () => {
     prop(
-      "are fractions of the lifetime, limited by the options",
+      "margins are fractions of the lifetime, limited by the options",
       [policies, lifetime, chance],
       ([policy, lifetime, chance]) => {
         const { leeway, refreshAhead } = tokenPolicy.margins(policy, lifetime, chance)
@@ -131,7 +131,7 @@ describe("tokenPolicy", () => {
     deepStrictEqual(renewed.map((next) => isRepeated(token("one"), next)), [false, true, true])
   })
 
-  it("a repeated token is renewed when a quarter of what was left is left, and not within the last 8 seconds", () => {
+  it("a repeated token is renewed when a quarter of what was left is left", () => {
     deepStrictEqual([lifeOfRepeated(8000), lifeOfRepeated(7999)], [8000, 0])
     const isDue = (left: number, remaining: number) =>
       isRepeatedDue({ left: remaining, life: left })
@@ -160,7 +160,7 @@ describe("tokenPolicy", () => {
         what: "another token, even with a shorter lifetime"
       }
     ])(
-      "after a rejection counts as repeated: $expected, for $what",
+      "an acquisition after a rejection counts as repeated, $expected, for $what",
       ({ expected, received }) => {
         const [, holding] = land(tokenState.initial, token("one"))
         const [, rejected] = tokenState.reject(token("one"))(holding, now)
@@ -179,7 +179,7 @@ describe("tokenPolicy", () => {
       // Only these fields count.
       heldToken.stateOf({ margins, life, since: start } as heldToken.Held, start)
 
-    it("changes when exactly the margin is left", () => {
+    it("the state changes when exactly the margin is left", () => {
       const states = [300, 299.999, 30, 29.999, Number.MIN_VALUE, 0].map((remaining) =>
         state(margins, remaining)
       )
@@ -194,7 +194,7 @@ describe("tokenPolicy", () => {
     })
 
     prop(
-      "is never fresher when less time is left, and is Expired when none is left",
+      "the state is never fresher when less time is left",
       [policies, lifetime, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
       ([policy, lifetime, chance, one, other]) => {
         const order: ReadonlyArray<string> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
@@ -211,7 +211,7 @@ describe("tokenPolicy", () => {
 
   describe("cooldowns", () => {
     prop(
-      "are finite, within bounds and not shorter after each failure, for any options and number of failures",
+      "cooldowns are finite",
       [
         policies,
         FC.integer({ min: 1, max: 10_000 }),

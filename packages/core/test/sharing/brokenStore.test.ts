@@ -107,7 +107,7 @@ describe("SharedTokenSource, when the store does not work", () => {
       return reasons
     })
 
-  test("warns with the last failure of a store that tries again until it is too late", function*() {
+  test("the warning has the last failure of a store that tries again until it is too late", function*() {
     deepStrictEqual(yield* reasonsWith(Effect.succeedSome("CERT_HAS_EXPIRED")), [
       "CERT_HAS_EXPIRED"
     ])
@@ -116,11 +116,11 @@ describe("SharedTokenSource, when the store does not work", () => {
   test.each<[what: string, lastFailure: TokenStore.Service["lastFailure"]]>([
     ["has no failed attempt", Effect.succeedNone],
     ["does not try again", undefined]
-  ])("warns that there was no response from a store that %s", function*([, lastFailure]) {
+  ])("the warning reports no response from a store that %s", function*([, lastFailure]) {
     deepStrictEqual(yield* reasonsWith(lastFailure), ["no response in time"])
   })
 
-  test("takes an entry without what remains of it for a failure", function*() {
+  test("an entry without what remains of it counts as a failure", function*() {
     const { requests, start, store } = yield* fleet()
     yield* (yield* start()).get()
     // A store that is written in JavaScript.
@@ -137,7 +137,7 @@ describe("SharedTokenSource, when the store does not work", () => {
     ])
   })
 
-  test("limits an infinite storeTimeout to 30 s", function*() {
+  test("an infinite storeTimeout is limited to 30 s", function*() {
     const { start, store } = yield* fleet()
     const hanging = broken(
       store,
@@ -196,7 +196,7 @@ describe("SharedTokenSource, when the store does not work", () => {
       // Afterwards it has to ask whether it still has the lease.
       [5000, ["extend", "put", "release"]]
     ])(
-      "its caller waits for one storeTimeout: after %s ms, in a store in which %s hang",
+      "the caller waits for one storeTimeout in all after the token has arrived: after %s ms, in a store in which %s hang",
       function*([takes, hang]) {
         const { get } = yield* hanging(takes, hang)
         deepStrictEqual(yield* timed(get), ["token-1", takes + 700])
@@ -218,7 +218,7 @@ describe("SharedTokenSource, when the store does not work", () => {
       ]])
     })
 
-    test("failures that no caller waits for belong to the outage", function*() {
+    test("store failures that no caller waits for belong to the outage", function*() {
       const { get, lines } = yield* hanging(0, ["release"])
       for (let acquisition = 1; acquisition <= 3; acquisition++) {
         yield* timed(get)
@@ -273,7 +273,7 @@ describe("SharedTokenSource, when the store does not work", () => {
 
     const counted = Effect.map(Metric.value(failedReads), ({ count }) => count)
 
-    test("warn once per outage, and every failure is counted", function*() {
+    test("one warning is logged per outage of the store", function*() {
       const before = yield* counted
       const all = ["get", "put", "lease", "remove"] as const
       const lines = yield* linesAfter(all, all, all, [], all, all, all, [])
@@ -281,13 +281,13 @@ describe("SharedTokenSource, when the store does not work", () => {
       assert.strictEqual((yield* counted) - before, 6)
     })
 
-    test("warn once per outage when only writes fail, as in a full store", function*() {
+    test("one warning is logged per outage in which only writes fail, as in a full store", function*() {
       const writes = ["put", "lease"] as const
       const lines = yield* linesAfter(writes, writes, [], writes, writes, [])
       deepStrictEqual(lines, [warning("lease"), recovery, warning("lease"), recovery])
     })
 
-    test("warn again when a successful read has ended the outage, and there is none while the store works", function*() {
+    test("the store warns again when a successful read has ended the outage", function*() {
       deepStrictEqual(
         yield* linesAfter(["put"], ["elsewhere"], ["elsewhere"], ["get"]),
         [warning("put"), recovery, warning("get")]
@@ -315,7 +315,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
       ]
     ] as const
   )(
-    "requests a token within 10 s, warns and does not share it, when they %s",
+    "a token is requested within 10 s without sharing it when the credentials %s",
     function*([, credentials, wait, cause]) {
       const { puts, requests, start } = yield* fleet()
       const lines: Array<unknown> = []
@@ -330,7 +330,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
     }
   )
 
-  test("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
+  test("an acquisition fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
     const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), {
       credentials: Effect.never
     })
@@ -340,7 +340,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
     deepStrictEqual(yield* timed(acquire(TokenSource.missing)), ["Timeout", 40_000])
   })
 
-  test("returns the error of the endpoint, not its own, when the credentials cannot be read", function*() {
+  test("an acquisition fails with the error of the endpoint when the credentials cannot be read", function*() {
     const { start } = yield* fleet({ answer: () => Effect.fail(outage) })
     const unreadable = new AccessTokenError.CredentialsError({
       field: "clientSecret",

@@ -160,7 +160,7 @@ describe("a jump during an acquisition costs no failure and no expired token", (
   }
 })
 
-it("a token that seems to have expired while it is stored costs one more token request in the whole fleet", async () => {
+it("a token that seems to have expired before it is stored costs one more token request in the whole fleet", async () => {
   const fleet: jumpingClocks.Fleet = {
     ...threeProcesses,
     wayToEndpoint: 1000,
@@ -175,7 +175,7 @@ it("a token that seems to have expired while it is stored costs one more token r
 })
 
 describe("a process whose wall clock is set back", () => {
-  it("replaces a token that has expired", async () => {
+  it("a process whose wall clock is set back replaces a token that has expired", async () => {
     const events = [
       get(0),
       wait(30 * minute),
@@ -188,7 +188,7 @@ describe("a process whose wall clock is set back", () => {
     deepStrictEqual(answers.map(({ value }) => value), ["token-1", "token-1", "token-2"])
   })
 
-  it("uses a token that the endpoint repeats no longer than before", async () => {
+  it("a process whose wall clock is set back uses a repeated token no longer than before", async () => {
     // A slow store, so that no caller near the end of the token gets another one in time.
     const fleet: jumpingClocks.Fleet = {
       ...threeProcesses,
@@ -206,7 +206,7 @@ describe("a process whose wall clock is set back", () => {
     }
   })
 
-  it("accepts a repeated token that seemed to be older, because the wall clock was set forward", async () => {
+  it("a repeated token is accepted although it seemed to be older when the wall clock was ahead", async () => {
     const fleet: jumpingClocks.Fleet = {
       ...threeProcesses,
       endpoint: "repeats",

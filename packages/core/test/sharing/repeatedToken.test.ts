@@ -150,7 +150,7 @@ describe("an endpoint that repeats its token", () => {
   )
 
   twoMembersTest(
-    "is not asked again by another member until a quarter of what was left is left",
+    "an endpoint that repeats its token is not asked again by another member until a quarter of what was left is left",
     () => repeated,
     function*({ first, second, sent, virtual }) {
       const cached = yield* first.get()
@@ -178,7 +178,7 @@ describe("an endpoint that repeats its token", () => {
   )
 
   twoMembersTest(
-    "is asked at once when the token is rejected, although another member has just renewed it",
+    "an endpoint that repeats its token is asked at once when the token is rejected, although another member has just renewed it",
     (n) => n < 3 ? repeated : fullToken("another"),
     function*({ first, second, sent, virtual }) {
       const providers = yield* Effect.forEach(
@@ -202,7 +202,7 @@ describe("an endpoint that repeats its token", () => {
   )
 
   it.live.each([[4000, 3500], [hour, 56 * minute]] as const)(
-    "is asked by a renewal although the store still has that token, with a lifetime of %i ms",
+    "a renewal sends a request although the store still has that token, with a lifetime of %i ms",
     ([life, age]) =>
       twoMembers(
         (n) => fullToken(`token-${n}`, life / minute),
@@ -216,7 +216,7 @@ describe("an endpoint that repeats its token", () => {
   )
 
   twoMembersTest(
-    "is not asked by the second member when the renewal brought the token with a later expiry",
+    "the second member sends no request when the renewal brought the token with a later expiry",
     (n) => fullToken("extended", n === 1 ? 60 : 59),
     function*({ first, second, sent, virtual }) {
       const cached = yield* first.get()
@@ -269,7 +269,7 @@ const recorded = {
   })
 }
 
-test("a recorded entry is read, and renewed with the same fields, of which only acquiredAt is later", function*() {
+test("an entry of an earlier release is renewed with the same fields except for acquiredAt", function*() {
   const expected = yield* fullToken("recorded")
   // The endpoint rounds down what is left.
   const { puts, requests, start, store } = yield* fleet({

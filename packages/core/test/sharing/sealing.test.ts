@@ -35,7 +35,7 @@ const stored = (options: MemberOptions = {}) =>
   })
 
 describe("an entry that SharedTokenSource stores", () => {
-  test("contains no secret, token, client id, email address or host, neither in its value nor in its key", function*() {
+  test("a stored entry contains no secret, token, client id, email address or host", function*() {
     const contained = ["invented-client-id", "invented-token-1", "developer@shop.example"]
     const sensitive = [...contained, "invented-client-secret-0123456789", "shop.example"]
     const { entry, key } = yield* stored()
@@ -58,7 +58,7 @@ describe("an entry that SharedTokenSource stores", () => {
     }
   })
 
-  test("differs each time, even for the same token", function*() {
+  test("a sealed entry differs each time even for the same token", function*() {
     const { open, seal: close } = yield* seal.make(purpose)
     const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
     assert.strictEqual(new Set(entries).size, 100)
@@ -132,7 +132,7 @@ describe("an entry that SharedTokenSource stores", () => {
     }
   }
 
-  test("has the same key for the same parameters, sent by another method and in another order", function*() {
+  test("the same parameters have the same key by another method in another order", function*() {
     const parameters = { scope: "orders", audience: "shop" }
     const mine = yield* stored({ request: TokenRequest.clientSecretPost(parameters) })
     const { scope, ...others } = parameters
@@ -172,7 +172,7 @@ describe("an entry that SharedTokenSource stores", () => {
     })
   }
 
-  test("cannot be decrypted under another store key, because the store key is authenticated with it", function*() {
+  test("a sealed entry cannot be decrypted under another store key", function*() {
     // The library derives the AES key and the store key together, so this test calls Web Crypto itself.
     const { entry, key } = yield* stored()
     const bytes = new Uint8Array(Buffer.from(entry, "base64url"))
@@ -268,7 +268,7 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
     })
   }
 
-  it.live("does not return a token that has expired while it was decrypted", () =>
+  it.live("a token that expires during its decryption is not returned", () =>
     Effect.gen(function*() {
       const { start } = yield* fleet()
       const { get } = yield* start({ leeway: 0 })
@@ -278,7 +278,7 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
       assert.strictEqual(valueOf(yield* get()), "token-2")
     }).pipe(Effect.scoped, Effect.withClock(virtual.clock)))
 
-  it.live("stores a token for the lifetime that is left after it was encrypted", () =>
+  it.live("a token is stored for the lifetime that is left after its encryption", () =>
     Effect.gen(function*() {
       const { puts, start } = yield* fleet()
       yield* slow("encrypt")
@@ -290,7 +290,7 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
 describe("SharedTokenSource, frozen while Web Crypto encrypts its token", () => {
   const virtual = VirtualClock.make()
 
-  it.live("does not overwrite the newer token of the process that got the lease", () =>
+  it.live("a process that freezes during the encryption does not overwrite the newer token of the process that got the lease", () =>
     Effect.gen(function*() {
       const { requests, start } = yield* fleet()
       const [frozen, other] = [yield* start(), yield* start()]

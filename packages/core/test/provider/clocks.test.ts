@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import type { LiveSteps } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Effect, Option } from "effect"
@@ -13,67 +14,85 @@ import {
   settle,
   token,
   tokenOfAge,
+  type Tools,
   valueOf,
   withProvider
 } from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, clocks", () => {
-  for (const by of [1, 24]) {
-    providerTest(
-      `when the wall clock moves forward ${by} h, as after the machine slept, the token expires, and one acquisition replaces it`,
-      numberedTokens,
-      function*({ after, virtual }) {
+  const failEachTime = () => Effect.fail(outage)
+
+  const hours = [{ by: 1 }, { by: 24 }]
+
+  test.each(hours)(
+    "one acquisition replaces a token when the wall clock moves forward by $by h, as in a sleep",
+    function*({ by }) {
+      yield* withProvider(numberedTokens, function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         virtual.jump(by * hour)
         yield* after(0, { state: "Expired", gets: "token-2" })
         yield* after("30 minutes", { gets: "token-2", calls: 2 })
-      }
-    )
+      })
+    }
+  )
 
-    providerTest(
-      `when the wall clock moves back ${by} h, the token fails with ClockMovedBack, and the next one is valid for 60 minutes`,
-      numberedTokens,
-      function*({ after, virtual }) {
+  test.each(hours)(
+    "a token fails with ClockMovedBack when the wall clock moves back by $by h",
+    function*({ by }) {
+      yield* withProvider(numberedTokens, function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         yield* virtual.advance("30 minutes")
         virtual.jump(-by * hour)
         yield* after(0, { current: "ClockMovedBack" })
+      })
+    }
+  )
+
+  test.each(hours)(
+    "a token that was acquired after the wall clock moved back by $by h is valid for 60 minutes",
+    function*({ by }) {
+      yield* withProvider(numberedTokens, function*({ after, virtual }) {
+        yield* after(0, { gets: "token-1" })
+        virtual.jump(-by * hour)
         yield* after(0, { gets: "token-2" })
         yield* after("59 minutes", { state: "RefreshSoon", calls: 2 })
         yield* after("1 minutes", { state: "Expired", gets: "token-3", calls: 3 })
-      }
-    )
-  }
+      })
+    }
+  )
 
-  for (
-    const [moved, by] of [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const
-  ) {
-    providerTest(
-      `the token expires in time even if the wall clock moves back by ${moved}`,
-      numberedTokens,
-      function*({ after, virtual }) {
-        yield* after(0, { gets: "token-1" })
-        yield* virtual.advance("50 minutes")
-        virtual.jump(-by)
+  /** Gets a token whose wall clock moves back after 50 minutes. */
+  const moveBack = (by: number, steps: (tools: Tools) => LiveSteps) =>
+    withProvider(numberedTokens, function*(tools) {
+      yield* tools.after(0, { gets: "token-1" })
+      yield* tools.virtual.advance("50 minutes")
+      tools.virtual.jump(-by)
+      yield* Effect.gen(() => steps(tools))
+    })
+
+  const movedBack = [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const
+
+  test.each(movedBack)(
+    "the token expires in time even if the wall clock moves back by %s",
+    function*([, by]) {
+      yield* moveBack(by, function*({ after }) {
         yield* after(0, { gets: "token-1" })
         yield* after(10 * minute - 1, { state: "MustWait" })
         yield* after(1, { state: "Expired", current: "Elapsed" })
         yield* after(0, { gets: "token-2", calls: 2 })
-      }
-    )
+      })
+    }
+  )
 
-    providerTest(
-      `the token is renewed in time even if the wall clock moves back by ${moved}`,
-      numberedTokens,
-      function*({ after, virtual }) {
-        yield* after(0, { gets: "token-1" })
-        yield* virtual.advance("50 minutes")
-        virtual.jump(-by)
+  test.each(movedBack)(
+    "the token is renewed in time even if the wall clock moves back by %s",
+    function*([, by]) {
+      yield* moveBack(by, function*({ after }) {
         yield* after(6 * minute, { gets: "token-1", calls: 1 })
         yield* after(1, { gets: "token-1", calls: 2 })
-      }
-    )
-  }
+      })
+    }
+  )
 
   providerTest(
     "a caller gets the cached token when its expiry was a clock error that has been corrected",
@@ -183,21 +202,36 @@ describe("AccessTokenProvider, clocks", () => {
   )
 
   providerTest(
-    "a cooldown ends by either clock; its retryAt follows the wall clock",
-    () => Effect.fail(outage),
-    function*({ after, provider, virtual }) {
-      // When the wall clock moves back, no request is sent until the monotonic clock reaches the end of the cooldown.
+    "a cooldown ends by the monotonic clock if the wall clock moves back",
+    failEachTime,
+    function*({ after, virtual }) {
+      yield* after(0, { gets: "Transport" })
+      virtual.jump(-hour)
+      yield* after(749, { gets: "Transport", calls: 1 })
+      yield* after(1, { gets: "Transport", calls: 2 })
+    }
+  )
+
+  providerTest(
+    "a cooldown ends once by the wall clock if that moves forward, as in a sleep",
+    failEachTime,
+    function*({ after, virtual }) {
+      yield* after(0, { gets: "Transport" })
+      virtual.jump(hour)
+      yield* after(0, { gets: "Transport", calls: 2 })
+      yield* after(0, { gets: "Transport", calls: 2 })
+    }
+  )
+
+  providerTest(
+    "the retryAt of a cooldown follows the wall clock",
+    failEachTime,
+    function*({ provider, virtual }) {
       for (const jump of [0, -hour, -24 * hour, 200]) {
         virtual.jump(jump)
         const { retryAt } = yield* Effect.flip(provider.get)
         assert.strictEqual(retryAt?.epochMillis, virtual.wall() + 750)
       }
-      yield* after(0, { calls: 1 })
-      yield* after(750, { gets: "Transport", calls: 2 })
-      // The wall clock moves forward, as after the machine slept.
-      virtual.jump(hour)
-      yield* after(0, { gets: "Transport", calls: 3 })
-      yield* after(0, { gets: "Transport", calls: 3 })
     }
   )
 
@@ -240,21 +274,39 @@ describe("AccessTokenProvider, lifetimes", () => {
       )
   )
 
-  it.effect.each([0, -5000])(
-    "lifetimes of 0 and less: get fails with DeadOnArrival, its expiry and the current time, and sends no request during the cooldown: %d ms",
-    (lifetime) =>
-      withProvider(
+  const expired = [{ lifetime: 0 }, { lifetime: -5000 }]
+
+  test.each(expired)(
+    "get fails with DeadOnArrival at a lifetime of $lifetime ms",
+    function*({ lifetime }) {
+      yield* withProvider(
         () => tokenOfAge("expired", hour, lifetime),
-        function*({ after, provider, virtual }) {
+        function*({ provider, virtual }) {
           const error = yield* Effect.flip(provider.get)
-          assert(error._tag === "TokenExpiredError" && error.retryAt !== undefined)
-          assert.strictEqual(error.reason, "DeadOnArrival")
-          assert.strictEqual(error.expiredAt.epochMillis, virtual.wall() + lifetime)
-          assert.strictEqual(error.checkedAt.epochMillis, virtual.wall())
-          yield* after(0, { gets: "DeadOnArrival", calls: 1 })
-          yield* after("1 seconds", { gets: "DeadOnArrival", calls: 2 })
+          assert(error._tag === "TokenExpiredError")
+          deepStrictEqual([
+            error.reason,
+            error.expiredAt.epochMillis,
+            error.checkedAt.epochMillis
+          ], [
+            "DeadOnArrival",
+            virtual.wall() + lifetime,
+            virtual.wall()
+          ])
         }
       )
+    }
+  )
+
+  test.each(expired)(
+    "a cooldown follows a token with a lifetime of $lifetime ms",
+    function*({ lifetime }) {
+      yield* withProvider(() => tokenOfAge("expired", hour, lifetime), function*({ after }) {
+        yield* after(0, { gets: "DeadOnArrival", cooldown: 750 })
+        yield* after(749, { gets: "DeadOnArrival", calls: 1 })
+        yield* after(1, { gets: "DeadOnArrival", calls: 2 })
+      })
+    }
   )
 
   it.effect.each([

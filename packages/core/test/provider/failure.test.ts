@@ -45,12 +45,21 @@ const expectWait = (
 
 describe("AccessTokenProvider, failure", () => {
   providerTest(
-    "waiting callers get the failure; the cooldown follows",
+    "waiting callers get the failure of the acquisition",
     heldAcquisitions,
-    function*({ after, startCallers, complete, expectOutcome }) {
+    function*({ complete, expectOutcome, startCallers }) {
       const waiting = yield* startCallers(5)
       yield* complete(Effect.fail(outage))
       yield* expectOutcome(waiting, "Transport")
+    }
+  )
+
+  providerTest(
+    "the first caller after the cooldown starts an acquisition",
+    heldAcquisitions,
+    function*({ after, complete, startCallers }) {
+      yield* startCallers(1)
+      yield* complete(Effect.fail(outage))
       yield* after(749, { gets: "Transport", calls: 1 })
       yield* after(1, { gets: "waits", calls: 2 })
       yield* complete(token("back"))
@@ -63,26 +72,44 @@ describe("AccessTokenProvider, failure", () => {
     failEachTime,
     function*({ after, provider, virtual }) {
       const first = yield* Effect.flip(provider.get)
-      const until = first.retryAt?.epochMillis
-      assert.strictEqual(until, virtual.wall() + 750)
-      const { cooldown, state } = yield* provider.status
-      deepStrictEqual([state, Option.getOrThrow(cooldown).error], [
-        "Empty",
-        "TokenRequestError"
-      ])
-      assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
+      assert.strictEqual(first.retryAt?.epochMillis, virtual.wall() + 750)
       yield* virtual.advance(0.25)
       assert.strictEqual(
         yield* Effect.flip(provider.get),
         first,
         "a fraction of a millisecond does not change retryAt"
       )
+      yield* after(0, { calls: 1 })
+    }
+  )
+
+  providerTest("status describes the cooldown", failEachTime, function*({ provider }) {
+    const { retryAt } = yield* Effect.flip(provider.get)
+    const { cooldown, state } = yield* provider.status
+    const { error, until } = Option.getOrThrow(cooldown)
+    deepStrictEqual([state, error, until], ["Empty", "TokenRequestError", retryAt])
+  })
+
+  providerTest(
+    "the retryAt of the last error stays when the wall clock moves by 1 ms",
+    failEachTime,
+    function*({ provider, virtual }) {
+      const first = yield* Effect.flip(provider.get)
+      yield* virtual.advance(0.25)
       virtual.jump(1)
       assert.strictEqual(yield* Effect.flip(provider.get), first)
-      virtual.jump(-10)
-      const moved = yield* Effect.flip(provider.get)
-      assert.strictEqual(moved.retryAt?.epochMillis, Math.ceil(virtual.wall() + 749.75))
-      yield* after(0, { calls: 1 })
+    }
+  )
+
+  providerTest(
+    "the retryAt of the last error is rounded up when the wall clock moves back",
+    failEachTime,
+    function*({ provider, virtual }) {
+      yield* Effect.flip(provider.get)
+      yield* virtual.advance(0.25)
+      virtual.jump(-9)
+      const { retryAt } = yield* Effect.flip(provider.get)
+      assert.strictEqual(retryAt?.epochMillis, Math.ceil(virtual.wall() + 749.75))
     }
   )
 
@@ -177,14 +204,22 @@ describe("AccessTokenProvider, failure", () => {
     )
 
     providerTest(
-      "refresh sends a request during a cooldown and resets the cooldowns",
+      "refresh sends a request during a cooldown",
+      failEachTime,
+      function*({ after }) {
+        yield* after(0, { gets: "Transport" })
+        yield* after(0, { refreshes: "Transport", calls: 2 })
+      }
+    )
+
+    providerTest(
+      "refresh resets the length of the cooldown",
       failEachTime,
       function*({ after, provider }) {
         yield* after(0, { gets: "Transport" })
         yield* after(750, { gets: "Transport" })
         yield* after(1500, { gets: "Transport", calls: 3 })
         yield* expectWait(provider.refresh, 750)
-        yield* after(0, { calls: 4 })
       }
     )
 
@@ -242,7 +277,7 @@ describe("AccessTokenProvider, failure", () => {
       ],
       ["interrupts itself", "Transport", "SOURCE_INTERRUPTED", () => Effect.interrupt]
     ])(
-      "that %s: waiting callers get %s, later ones the code %s until the cooldown ends",
+      "a source that %s counts as a failed acquisition: callers get %s with the code %s",
       ([, outcome, code, fault]) =>
         withProvider(
           (n) =>

@@ -21,6 +21,7 @@ import {
   hour,
   makeSource,
   minute,
+  numberedTokens,
   outcomeOf,
   providerTest,
   settle,
@@ -197,24 +198,43 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
 
   describe("closing the scope", () => {
     providerTest(
-      "interrupts it; callers get Closed",
+      "closing the scope interrupts the acquisition",
       heldAcquisitions,
-      function*({ after, startCallers, close, expectOutcome, interruptions, provider }) {
-        const closed = {
+      function*({ after, close, interruptions, provider, startCallers }) {
+        // An uninterruptible caller does not make the acquisition uninterruptible.
+        yield* startCallers(1, Effect.uninterruptible(provider.get))
+        yield* close
+        assert.strictEqual(yield* interruptions, 1)
+        yield* after(0, { calls: 1 })
+      }
+    )
+
+    providerTest(
+      "closing the scope fails waiting callers with Closed",
+      heldAcquisitions,
+      function*({ close, expectOutcome, provider, startCallers }) {
+        const waiting = [
+          yield* startCallers(10),
+          yield* startCallers(1, Effect.uninterruptible(provider.get))
+        ]
+        yield* close
+        for (const caller of waiting) yield* expectOutcome(caller, "Closed")
+      }
+    )
+
+    providerTest(
+      "every call of a closed provider fails with Closed",
+      numberedTokens,
+      function*({ after, close, provider }) {
+        yield* close
+        yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 0 })
+        yield* provider.invalidate(yield* token("any"))
+        deepStrictEqual(yield* provider.status, {
           state: "Closed",
           expiresAt: Option.none(),
           acquiring: false,
           cooldown: Option.none()
-        } as const
-        const waiting = yield* startCallers(10)
-        // An uninterruptible caller does not make the acquisition uninterruptible.
-        const uninterruptible = yield* startCallers(1, Effect.uninterruptible(provider.get))
-        yield* close
-        assert.strictEqual(yield* interruptions, 1)
-        for (const caller of [waiting, uninterruptible]) yield* expectOutcome(caller, "Closed")
-        yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
-        yield* provider.invalidate(yield* token("any"))
-        deepStrictEqual(yield* provider.status, closed)
+        })
       }
     )
 

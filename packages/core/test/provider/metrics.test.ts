@@ -9,6 +9,7 @@ import {
   hour,
   makeSource,
   minute,
+  numberedTokens,
   outage,
   settle,
   token,
@@ -254,31 +255,52 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest(
-    "a rejection counts as Dropped, or as Kept without budget; an older token's does not",
-    "rejected",
-    (n) => token(`token-${n}`),
-    function*({ provider, virtual }) {
-      const first = yield* provider.get
-      yield* virtual.advance(1000)
-      for (let rejection = 0; rejection < 2; rejection++) {
-        yield* provider.invalidate(first)
-        yield* expectSeries("rejected", {
-          "acquisitions Success": 1,
-          duration: [1, 0],
-          "rejections Dropped": 1
-        })
-      }
-      for (let rejection = 2; rejection <= 5; rejection++) {
+    "a rejection of the cached token counts as Dropped",
+    "dropped",
+    numberedTokens,
+    function*({ provider }) {
+      yield* provider.invalidate(yield* provider.get)
+      yield* expectSeries("dropped", {
+        "acquisitions Success": 1,
+        duration: [1, 0],
+        "rejections Dropped": 1
+      })
+    }
+  )
+
+  metricsTest(
+    "a rejection without budget counts as Kept",
+    "kept",
+    numberedTokens,
+    function*({ provider }) {
+      for (let rejection = 0; rejection < 5; rejection++) {
         yield* provider.invalidate(yield* provider.get)
       }
       const last = yield* provider.get
-      for (const token of [last, last, first]) yield* provider.invalidate(token)
-      yield* expectSeries("rejected", {
+      for (const token of [last, last]) yield* provider.invalidate(token)
+      yield* expectSeries("kept", {
         "acquisitions Success": 6,
         duration: [6, 0],
         "rejections Dropped": 5,
         "rejections Kept": 2,
         expiry: last.expiresAt.epochMillis / 1000
+      })
+    }
+  )
+
+  metricsTest(
+    "a rejection of an older token is not counted",
+    "older",
+    numberedTokens,
+    function*({ provider, virtual }) {
+      const older = yield* provider.get
+      yield* virtual.advance(1000)
+      const { expiresAt } = yield* provider.refresh
+      yield* provider.invalidate(older)
+      yield* expectSeries("older", {
+        "acquisitions Success": 2,
+        duration: [2, 0],
+        expiry: expiresAt.epochMillis / 1000
       })
     }
   )

@@ -177,13 +177,16 @@ describe("AccessTokenProvider, limits", () => {
       )
 
     for (
-      const [kind, second] of [["a failure", Effect.fail(outage)], [
-        "a defect",
+      const [title, second] of [[
+        "all callers share another acquisition after a failure",
+        Effect.fail(outage)
+      ], [
+        "all callers share another acquisition after a defect",
         Effect.die("invented")
       ]] as const
     ) {
       failingRenewalTest(
-        `with ${kind}: all share another`,
+        title,
         function*({ after, startCallers, complete, expectOutcome, provider, virtual }) {
           yield* virtual.advance("5 seconds")
           const waiting = [yield* startCallers(2), yield* startCallers(1, provider.refresh)]

@@ -64,31 +64,33 @@ const broken = (
 }
 
 describe("SharedTokenSource, when the store does not work", () => {
-  for (const [name, [fault, reason]] of Object.entries(faults)) {
-    test.each(operations)(
-      `requests a token in bounded time when %s ${name}`,
-      function*(operation) {
-        const { requests, start, store } = yield* fleet({ takes: 4000 })
-        const acquired: Array<AccessToken.AccessToken> = []
-        const first = yield* start()
-        yield* timed(
-          Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token)))
-        )
-        const annotated: Array<unknown> = []
-        const logger = Logger.make(({ annotations }) =>
-          annotated.push(Object.fromEntries(annotations))
-        )
-        const own = broken(store, (called) => called === operation ? fault : undefined)
-        const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
-        const [outcome, took] = yield* timed(get(acquired[0])).pipe(
-          Effect.provide(Logger.replace(Logger.defaultLogger, logger))
-        )
-        deepStrictEqual([outcome, yield* requests], ["token-2", 2])
-        assert.isAtMost(took, 4700)
-        deepStrictEqual(annotated, [{ operation, reason }], "one warning")
-      }
-    )
-  }
+  const cases = Object.entries(faults).flatMap(([name, [fault, reason]]) =>
+    operations.map((operation) => [operation, name, fault, reason] as const)
+  )
+
+  test.each(cases)(
+    "a token is requested in bounded time when %s %s",
+    function*([operation, , fault, reason]) {
+      const { requests, start, store } = yield* fleet({ takes: 4000 })
+      const acquired: Array<AccessToken.AccessToken> = []
+      const first = yield* start()
+      yield* timed(
+        Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token)))
+      )
+      const annotated: Array<unknown> = []
+      const logger = Logger.make(({ annotations }) =>
+        annotated.push(Object.fromEntries(annotations))
+      )
+      const own = broken(store, (called) => called === operation ? fault : undefined)
+      const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
+      const [outcome, took] = yield* timed(get(acquired[0])).pipe(
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+      )
+      deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+      assert.isAtMost(took, 4700)
+      deepStrictEqual(annotated, [{ operation, reason }], "one warning")
+    }
+  )
 
   /** The reasons in the warnings when `get` hangs in a store with this last failure. */
   const reasonsWith = (lastFailure: TokenStore.Service["lastFailure"]) =>
@@ -203,8 +205,8 @@ describe("SharedTokenSource, when the store does not work", () => {
       }
     )
 
-    test("each operation that fails is counted, and the first one is logged", function*() {
-      const { get, lines } = yield* hanging(0, ["put", "release"])
+    test("each store operation that fails is counted", function*() {
+      const { get } = yield* hanging(0, ["put", "release"])
       const before = yield* failures
       yield* timed(get)
       yield* TestClock.adjust("1 minute")
@@ -212,6 +214,12 @@ describe("SharedTokenSource, when the store does not work", () => {
         (yield* failures).map((count, index) => count - (before[index] ?? 0)),
         operations.map((operation) => operation === "put" || operation === "release" ? 1 : 0)
       )
+    })
+
+    test("only the first store operation that fails is logged", function*() {
+      const { get, lines } = yield* hanging(0, ["put", "release"])
+      yield* timed(get)
+      yield* TestClock.adjust("1 minute")
       deepStrictEqual(lines, [[
         "The token store failed; tokens are acquired without it",
         "put"
@@ -271,14 +279,18 @@ describe("SharedTokenSource, when the store does not work", () => {
 
     const recovery = "INFO The token store works again {}"
 
-    const counted = Effect.map(Metric.value(failedReads), ({ count }) => count)
+    const all = ["get", "put", "lease", "remove"] as const
 
     test("one warning is logged per outage of the store", function*() {
-      const before = yield* counted
-      const all = ["get", "put", "lease", "remove"] as const
       const lines = yield* linesAfter(all, all, all, [], all, all, all, [])
       deepStrictEqual(lines, [warning("get"), recovery, warning("get"), recovery])
-      assert.strictEqual((yield* counted) - before, 6)
+    })
+
+    test("every failure of an outage is counted", function*() {
+      const failures = Effect.map(Metric.value(failedReads), ({ count }) => count)
+      const before = yield* failures
+      yield* linesAfter(all, all, all)
+      assert.strictEqual((yield* failures) - before, 3)
     })
 
     test("one warning is logged per outage in which only writes fail, as in a full store", function*() {
@@ -287,11 +299,14 @@ describe("SharedTokenSource, when the store does not work", () => {
       deepStrictEqual(lines, [warning("lease"), recovery, warning("lease"), recovery])
     })
 
-    test("the store warns again when a successful read has ended the outage", function*() {
+    test("a successful read ends an outage", function*() {
       deepStrictEqual(
         yield* linesAfter(["put"], ["elsewhere"], ["elsewhere"], ["get"]),
         [warning("put"), recovery, warning("get")]
       )
+    })
+
+    test("nothing is logged if the store works", function*() {
       deepStrictEqual(yield* linesAfter([], [], []), [])
     })
   })

@@ -35,7 +35,7 @@ import {
   TestClock
 } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
-import { answering, outcomeOf, settle, token } from "./support/scriptedSource.js"
+import { makeSource, outcomeOf, settle, token } from "./support/scriptedSource.js"
 import { clientId, clientSecret } from "./support/wire.js"
 
 /** A client that returns a token to token requests and an empty object to all others, and records both. */
@@ -273,7 +273,7 @@ describe("StoreAuth", () => {
   ) =>
     Effect.gen(function*() {
       const api = yield* FakeClient.stubApi(respond)
-      const source = yield* answering(() => token("token-1"))
+      const source = yield* makeSource(() => token("token-1"))
       const http = Layer.succeed(HttpClient.HttpClient, api.client)
       const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, ...options })
       const exit = yield* Effect.exit(
@@ -482,7 +482,7 @@ describe("StoreAuth", () => {
   })
 
   test("layerConfig of the client works over layerConfig of the provider", function*() {
-    const source = yield* answering((n) => token(`token-${n}`))
+    const source = yield* makeSource((n) => token(`token-${n}`))
     const api = yield* FakeClient.stubApi()
     const layer = AuthorizedHttpClient.layerConfig({
       apiUrl: Config.succeed("https://api.store.example")

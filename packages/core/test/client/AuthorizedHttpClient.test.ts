@@ -13,7 +13,7 @@ import { failuresOf, httpReason } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import { Effect, Exit, FiberRef, Layer, Option, Redacted, Scope, Stream } from "effect"
 import { rejecting, stubApi } from "../support/fakeClient.js"
-import { answering, token } from "../support/scriptedSource.js"
+import { makeSource, token } from "../support/scriptedSource.js"
 
 const apiUrl = "https://api.store.example/v1"
 
@@ -25,7 +25,7 @@ interface Settings extends Partial<AuthorizedHttpClient.Options> {
   /** Changes the given client, as an application may. */
   readonly decorate?: Decorate | undefined
   /** By default, the source returns `token-1`, `token-2`, … */
-  readonly acquire?: Parameters<typeof answering>[0]
+  readonly acquire?: Parameters<typeof makeSource>[0]
 }
 
 /** An authorized client over a stub API and a scripted source, and what they have observed. */
@@ -35,7 +35,7 @@ const make = (
 ) =>
   Effect.gen(function*() {
     const api = yield* stubApi(answer)
-    const source = yield* answering(acquire)
+    const source = yield* makeSource(acquire)
     const provider = yield* Effect.provide(AccessTokenProvider.make(), source.layer)
     const rejected: Array<string> = []
     const client = yield* AuthorizedHttpClient.withAccessToken(decorate(api.client), {

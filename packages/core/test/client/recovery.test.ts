@@ -12,7 +12,7 @@ import { test } from "@store-api/testing/test"
 import { Context, DateTime, Effect, Exit, Fiber, Layer, Redacted, TestClock } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { onEachClient } from "../support/clients.js"
-import { answering, settle, token } from "../support/scriptedSource.js"
+import { makeSource, settle, token } from "../support/scriptedSource.js"
 import { tokenBody } from "../support/wire.js"
 
 const apiUrl = "https://api.store.example/v1"
@@ -33,11 +33,11 @@ const makeBody = (text: string) => {
 /** An authorized client over `base`. The source returns `token-1`, then `second`. */
 const authorize = (
   base: HttpClient.HttpClient,
-  second: Parameters<typeof answering>[0],
+  second: Parameters<typeof makeSource>[0],
   options: Partial<AuthorizedHttpClient.Options> = {}
 ) =>
   Effect.gen(function*() {
-    const source = yield* answering((n, replacing) =>
+    const source = yield* makeSource((n, replacing) =>
       n === 1 ? token("token-1") : second(n, replacing)
     )
     const provider = yield* Layer.build(

@@ -1,5 +1,4 @@
-/** Generates the packages of the Effect 4 line from those of the Effect 3 line, compiles and packs them. */
-import { spawnSync } from "node:child_process"
+/** Generates the packages of the Effect 4 line from those of the Effect 3 line, and compiles them. */
 import {
   copyFileSync,
   existsSync,
@@ -14,11 +13,12 @@ import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { createFromBuffer } from "@dprint/formatter"
 import configs from "../../eslint.config.mjs"
-import { effect4, effect4Version, releaseFields } from "../release/rules.mjs"
 import { binaryOf } from "../runtimes/binaries.mjs"
+import { releaseFields } from "../workspace/published.mjs"
 import { build, install, root, tool } from "../workspace/workspace.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
+import { effect4, effect4Version } from "./versions.mjs"
 
 export const line = fileURLToPath(new URL("./line", import.meta.url))
 
@@ -318,7 +318,7 @@ const generate = (repository) => {
       examples.set(copy, code)
     }
   }
-  // bench.mjs runs this measurement.
+  // The benchmarks run this measurement on Effect 4 too.
   for (const file of ["harness.ts", "hit.ts"]) {
     const path = join("tools", "benchmarks", "src", file)
     const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
@@ -372,25 +372,4 @@ export const buildLine = ({ checked = false, repository }) => {
     join(folder, "packages/emulator/dist/store-api-emulator")
   )
   for (const end of [".mjs", ".third-party.txt"]) copyFileSync(`${from}${end}`, `${to}${end}`)
-}
-
-/** Packs all packages into a folder, and checks the tarballs as those of the Effect 3 line are checked. */
-export const packLine = async (out, repository) => {
-  const { checked, unpacked } = await import("../release/packages.mjs")
-  mkdirSync(out, { recursive: true })
-  const tarballs = packages.map((name) => {
-    const { status, stderr, stdout } = spawnSync("npm", [
-      "pack",
-      "--json",
-      "--pack-destination",
-      out
-    ], {
-      cwd: join(line, "packages", name),
-      encoding: "utf8",
-      shell: process.platform === "win32"
-    })
-    if (status !== 0) throw new Error(`npm pack failed\n${stdout}${stderr}`)
-    return unpacked(join(out, JSON.parse(stdout)[0].filename))
-  })
-  return checked(tarballs, repository, effect4)
 }

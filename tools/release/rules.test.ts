@@ -12,14 +12,13 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { manifestOf } from "../effect4/generate.mjs"
+import { effect4 } from "../effect4/versions.mjs"
 import { root } from "../support/command.js"
+import { folders, releaseFields } from "../workspace/published.mjs"
 import {
-  effect4,
-  folders,
   lineProblems,
   problemsOf,
   publications,
-  releaseFields,
   versionProblems,
   withOddMajor
 } from "./rules.mjs"
@@ -32,7 +31,7 @@ const { dependencies, peerDependencies } = manifest as {
   readonly peerDependencies: Json
 }
 
-const rangeOf = (name: string) => (effect4.ranges as Readonly<Record<string, string>>)[name]
+const rangeOf = (name: string) => effect4.ranges[name]
 
 /** The problems of a package of one module after a change of its manifest and of its files. */
 const problems = (
@@ -173,7 +172,7 @@ it.each([["GPL-3.0", "LICENSE", 1], ["MIT", "COPYING", 1], ["MIT", "LICENSE", 0]
     write("node_modules/other/index.js", "console.log()")
     write(`node_modules/other/${file}`, "the text")
     const { status, stderr } = spawnSync(process.execPath, [
-      "tools/release/bundle.mjs",
+      "tools/workspace/bundle.mjs",
       folder
     ], { encoding: "utf8" })
     rmSync(folder, { recursive: true })

@@ -103,26 +103,18 @@ const acquisitionErrors = new Map(
 const transient = (error: AccessTokenError.AccessTokenError) =>
   AccessTokenError.isTransient(error) ? "yes" : "no"
 
-const textOf = new Map(
-  sections(read(runbook)).map((
-    { heading, text, under }
-  ) => [codes(`${under} ${heading}`).join(", "), text])
+const titles = sections(read(runbook)).map(({ heading, under }) =>
+  codes(`${under} ${heading}`).join(", ")
 )
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0
 
 describe(runbook, () => {
-  it("has a section for every reason of every error, which says whether it is transient", async () => {
+  it("has a section for every reason of every error", async () => {
     assert.strictEqual(acquisitionErrors.size, 17)
-    for (const [name, error] of acquisitionErrors) {
-      assert.match(
-        textOf.get(name) ?? "",
-        new RegExp(`^- \\*\\*Transient:\\*\\* ${transient(error)}\\b`, "m"),
-        name
-      )
-    }
+    assert.includeMembers(titles, [...acquisitionErrors.keys()])
     for (const tag of await applicationErrors) {
-      assert.isTrue([...textOf.keys()].some((title) => title.startsWith(tag)), tag)
+      assert.isTrue(titles.some((title) => title.startsWith(tag)), tag)
     }
   })
 

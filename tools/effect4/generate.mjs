@@ -113,7 +113,7 @@ export const blocksOf = (text, report = () => undefined) =>
   )
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
-export const strangers = (text, source, installed) =>
+const strangers = (text, source, installed) =>
   [...text.matchAll(
     /^(?:import|export|\}) (?:[^"\n]* )?(from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?")$/gm
   )]
@@ -123,13 +123,13 @@ export const strangers = (text, source, installed) =>
 const lineOf = (text, part) => text.split("\n").findIndex((row) => row.includes(part)) + 1
 
 /** Rules that match nothing in the sources. */
-export const unused = (used = applied) =>
+const unused = () =>
   [
     ...["modules", "members", "patterns", "properties", "omitted", "allowed"].flatMap((kind) =>
       Object.keys(rules[kind])
     ),
     ...rules.texts.map(([from]) => from)
-  ].filter((rule) => !used.has(rule)).map((rule) =>
+  ].filter((rule) => !applied.has(rule)).map((rule) =>
     `tools/effect4/rules.mjs: nothing in the sources is "${rule}"`
   )
 

@@ -5,11 +5,11 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { buildSync } from "esbuild"
-import { buildLine, line, nodeOf } from "../effect4/generate.mjs"
+import { buildEffect4, line, nodeOf } from "../effect4/generate.mjs"
 import { effect4 as versions } from "../effect4/versions.mjs"
 import { build } from "../workspace/workspace.mjs"
 
-buildLine({})
+buildEffect4({})
 build("tools/benchmarks")
 const { merged } = await import("./dist/harness.js")
 const page = await import("./dist/page.js")

@@ -359,7 +359,7 @@ export const nodeOf = () => {
  *
  * @param {{ checked?: boolean, repository?: string }} options
  */
-export const buildLine = ({ checked = false, repository }) => {
+export const buildEffect4 = ({ checked = false, repository }) => {
   install("tools/effect4/line")
   const problems = generate(repository)
   for (const problem of problems) process.stderr.write(`${problem}\n`)

@@ -31,9 +31,9 @@ if (newest) {
   ])
 }
 // These need what was just installed.
-const { buildLine, line, nodeOf } = await import("./generate.mjs")
+const { buildEffect4, line, nodeOf } = await import("./generate.mjs")
 
-buildLine({ checked: true })
+buildEffect4({ checked: true })
 
 const node = nodeOf()
 

@@ -20,8 +20,8 @@ const { values: { effect4, out, test } } = parsed(usage, {
 })
 
 install()
-const { buildLine } = await import("../effect4/generate.mjs")
-if (effect4) buildLine({})
+const { buildEffect4 } = await import("../effect4/generate.mjs")
+if (effect4) buildEffect4({})
 else build()
 const { checked, pack, packEffect4 } = await import("./packages.mjs")
 

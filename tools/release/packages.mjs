@@ -134,12 +134,12 @@ const installCommand = (packages) => {
   }\n`
 }
 
-/** Checks the packages of one line. Reports each package or its problems, and returns these and the install command. */
-export const checked = async (packages, repository, line = effect3) => {
+/** Checks the packages for one major of Effect. Reports each package or its problems, and returns these and the install command. */
+export const checked = async (packages, repository, versions = effect3) => {
   const problems = versionProblems(packages.map(({ version }) => version))
   for (const { files, name, version } of packages) {
     const found = [
-      ...problemsOf(files, repository, line),
+      ...problemsOf(files, repository, versions),
       ...await publintProblems(files),
       ...await attwProblems(files)
     ]

@@ -21,7 +21,7 @@ export const publicModules = (files) => {
     .filter((name) => manifest.exports[`./${name}`] !== null)
 }
 
-const fields = (manifest, _, line, repository) => {
+const fields = (manifest, _, versions, repository) => {
   const { bin, name } = manifest
   const entry = (module) => ({
     types: `./dist/${module}.d.ts`,
@@ -34,7 +34,7 @@ const fields = (manifest, _, line, repository) => {
   }
   const expected = {
     license,
-    engines: { node: line.node },
+    engines: { node: versions.node },
     publishConfig: { access: "public", provenance: true },
     scripts: undefined,
     sideEffects: isApplication(manifest) ? undefined : bin === undefined ? [] : ["./bin/*"],
@@ -80,11 +80,11 @@ const mustBePeer = (manifest, dependency) =>
   (!isApplication(manifest) && /^(effect$|@effect\/)/.test(dependency))
 
 /** The consumer finds a package that is imported but not declared: pnpm installs only what is declared. */
-const dependencies = (manifest, _, line) => {
+const dependencies = (manifest, _, versions) => {
   const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, version } =
     manifest
   const own = { ...dependencies, ...optionalDependencies }
-  const rangeOf = (name) => folders.has(name) ? `^${version}` : line.ranges[name]
+  const rangeOf = (name) => folders.has(name) ? `^${version}` : versions.ranges[name]
   return [
     ...Object.keys(own).filter((name) => mustBePeer(manifest, name)).map((name) =>
       `${name} must be a peer`
@@ -103,10 +103,10 @@ const dependencies = (manifest, _, line) => {
  * @param {string} [repository] `owner/name`, in a release
  * @returns {ReadonlyArray<string>}
  */
-export const problemsOf = (files, repository, line = effect3) => {
+export const problemsOf = (files, repository, versions = effect3) => {
   const manifest = JSON.parse(files.get("package.json"))
   return [fields, contents, dependencies].flatMap((rule) =>
-    rule(manifest, files, line, repository)
+    rule(manifest, files, versions, repository)
   )
 }
 
@@ -124,7 +124,7 @@ export const withOddMajor = (text) =>
   )
 
 /** Returns whether the two lines break the rule for their versions: an odd major, and the even one that follows it. */
-export const lineProblems = (effect3, effect4) =>
+export const majorProblems = (effect3, effect4) =>
   Number.parseInt(effect3) % 2 === 1 && effect4 === effect4Version(effect3)
     ? []
     : [

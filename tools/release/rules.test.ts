@@ -1,7 +1,7 @@
 /** The versions and tags of a release, and what a release refuses. */
 import { spawnSync } from "node:child_process"
 import { assert, describe, it } from "vitest"
-import { lineProblems, publications, versionProblems, withOddMajor } from "./rules.mjs"
+import { majorProblems, publications, versionProblems, withOddMajor } from "./rules.mjs"
 
 describe("a release", () => {
   it("has one version for all packages of a major", () => {
@@ -13,8 +13,8 @@ describe("a release", () => {
 
   it("has an odd major for Effect 3, and the next one for Effect 4", () => {
     assert.deepStrictEqual([
-      ...lineProblems("1.4.2", "2.4.2"),
-      ...lineProblems("3.0.0", "4.0.0")
+      ...majorProblems("1.4.2", "2.4.2"),
+      ...majorProblems("3.0.0", "4.0.0")
     ], [])
     for (
       const [effect3, effect4] of [
@@ -24,7 +24,7 @@ describe("a release", () => {
         ["1.0.0", "4.0.0"]
       ]
     ) {
-      assert.lengthOf(lineProblems(effect3 ?? "", effect4 ?? ""), 1, effect3)
+      assert.lengthOf(majorProblems(effect3 ?? "", effect4 ?? ""), 1, effect3)
     }
   })
 

@@ -29,7 +29,7 @@ import { plainStoreClient, StoreApi, storeClient } from "../src/declared/api.js"
 import * as DeclaredServer from "../src/declared/server.js"
 // The tests run the code of docs/guides/recipes.md.
 import { health } from "../src/recipes/health.js"
-import { atRetryAt, retryingClient } from "../src/recipes/retry.js"
+import { retryingClient } from "../src/recipes/retry.js"
 import { Stores } from "../src/recipes/stores.js"
 import { KeepWarm, StoreAuthLive, tokens } from "../src/recipes/warm.js"
 import { tokenRequests, variablesOf } from "./support/program.js"
@@ -173,34 +173,6 @@ describe("recipes", () => {
       const bad = yield* provider(() => Effect.fail(refused))
       const error = yield* Effect.flip(Effect.provide(Stream.runDrain(tokens), bad.layer))
       assert.strictEqual(error._tag, "TokenRefusedError")
-    }))
-
-  it.effect("retry by retryAt: as often as the option says, not before retryAt, and only transient errors", () =>
-    Effect.gen(function*() {
-      const times = yield* Ref.make<ReadonlyArray<number>>([])
-      const asking = (error: AccessTokenError.AccessTokenError | undefined) =>
-        Effect.gen(function*() {
-          const now = yield* Clock.currentTimeMillis
-          yield* Ref.update(times, (all) => [...all, now])
-          return yield* error === undefined
-            ? new AccessTokenError.TokenRefusedError({
-              reason: "RateLimited",
-              httpStatus: 429,
-              retryAt: DateTime.unsafeMake(now + 20_000)
-            })
-            : error
-        }).pipe(Effect.retry(atRetryAt(3)))
-      const fiber = yield* Effect.fork(Effect.flip(asking(undefined)))
-      yield* TestClock.adjust("2 minutes")
-      assert.strictEqual((yield* fiber)._tag, "TokenRefusedError")
-      deepStrictEqual(yield* Ref.get(times), [0, 20_000, 40_000, 60_000])
-      yield* Ref.set(times, [])
-      assert.strictEqual(yield* Effect.flip(asking(refused)), refused)
-      assert.strictEqual(
-        (yield* Ref.get(times)).length,
-        1,
-        "wrong credentials are not tried again"
-      )
     }))
 
   it.effect("health: liveness sends no request, readiness acquires a token, and neither shows a secret", () =>

@@ -134,7 +134,10 @@ const installCommand = (packages) => {
   }\n`
 }
 
-/** Checks the packages for one major of Effect. Reports each package or its problems, and returns these and the install command. */
+/**
+ * Checks the packages for one major of Effect. Reports each package or its problems, and returns these
+ * and the install command.
+ */
 export const checked = async (packages, repository, versions = effect3) => {
   const problems = versionProblems(packages.map(({ version }) => version))
   for (const { files, name, version } of packages) {

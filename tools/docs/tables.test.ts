@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
+import { exitCodes } from "../../packages/cli/src/CommandError.js"
 import { commands } from "../../packages/cli/src/commands.js"
-import { exitCodes } from "../../packages/cli/src/Fault.js"
 import { root } from "../support/command.js"
 import {
   codes,

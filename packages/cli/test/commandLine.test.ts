@@ -3,7 +3,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
-import { exitCodes } from "../src/Fault.js"
+import { exitCodes } from "../src/CommandError.js"
 import {
   demoSecret,
   hasColours,

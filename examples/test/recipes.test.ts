@@ -28,8 +28,9 @@ import {
 import { plainStoreClient, StoreApi, storeClient } from "../src/declared/api.js"
 import * as DeclaredServer from "../src/declared/server.js"
 // The tests run the code of docs/guides/recipes.md.
+import { StoreAuthBehindGateway } from "../src/recipes/forbidden.js"
 import { health } from "../src/recipes/health.js"
-import { atRetryAt, retryingClient } from "../src/recipes/retry.js"
+import { retryingClient } from "../src/recipes/retry.js"
 import { Stores } from "../src/recipes/stores.js"
 import { KeepWarm, StoreAuthLive, tokens } from "../src/recipes/warm.js"
 import { tokenRequests, variablesOf } from "./support/program.js"
@@ -108,6 +109,33 @@ describe("recipes", () => {
       deepStrictEqual(requests.map(({ kind }) => kind), ["token", "api", "api", "api"])
     }))
 
+  const statusBehindGateway = (body: string) =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      yield* emulator.fail(Fault.status(403, { on: "api", body }))
+      const context = yield* Layer.build(StoreAuthBehindGateway).pipe(
+        Effect.withConfigProvider(
+          ConfigProvider.fromMap(new Map(Object.entries(variablesOf(emulator))))
+        )
+      )
+      const client = Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
+      const { status } = yield* client.get("/orders")
+      return [status, (yield* emulator.tokens).length]
+    })
+
+  it.scopedLive("behind a gateway, a 403 that says that the token has expired replaces the token", () =>
+    Effect.gen(function*() {
+      deepStrictEqual(yield* statusBehindGateway(`{"message":"The token has expired"}`), [
+        200,
+        2
+      ])
+    }))
+
+  it.scopedLive("behind a gateway, another 403 is the response", () =>
+    Effect.gen(function*() {
+      deepStrictEqual(yield* statusBehindGateway(`{"message":"Not for you"}`), [403, 1])
+    }))
+
   it.effect("keep warm: renews without calls, continues after a defect, and ends with the layer", () =>
     Effect.gen(function*() {
       const source = yield* provider((n) =>
@@ -173,34 +201,6 @@ describe("recipes", () => {
       const bad = yield* provider(() => Effect.fail(refused))
       const error = yield* Effect.flip(Effect.provide(Stream.runDrain(tokens), bad.layer))
       assert.strictEqual(error._tag, "TokenRefusedError")
-    }))
-
-  it.effect("retry by retryAt: as often as the option says, not before retryAt, and only transient errors", () =>
-    Effect.gen(function*() {
-      const times = yield* Ref.make<ReadonlyArray<number>>([])
-      const asking = (error: AccessTokenError.AccessTokenError | undefined) =>
-        Effect.gen(function*() {
-          const now = yield* Clock.currentTimeMillis
-          yield* Ref.update(times, (all) => [...all, now])
-          return yield* error === undefined
-            ? new AccessTokenError.TokenRefusedError({
-              reason: "RateLimited",
-              httpStatus: 429,
-              retryAt: DateTime.unsafeMake(now + 20_000)
-            })
-            : error
-        }).pipe(Effect.retry(atRetryAt(3)))
-      const fiber = yield* Effect.fork(Effect.flip(asking(undefined)))
-      yield* TestClock.adjust("2 minutes")
-      assert.strictEqual((yield* fiber)._tag, "TokenRefusedError")
-      deepStrictEqual(yield* Ref.get(times), [0, 20_000, 40_000, 60_000])
-      yield* Ref.set(times, [])
-      assert.strictEqual(yield* Effect.flip(asking(refused)), refused)
-      assert.strictEqual(
-        (yield* Ref.get(times)).length,
-        1,
-        "wrong credentials are not tried again"
-      )
     }))
 
   it.effect("health: liveness sends no request, readiness acquires a token, and neither shows a secret", () =>

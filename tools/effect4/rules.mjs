@@ -76,7 +76,10 @@ const renamed = {
   },
   Headers: { currentRedactedNames: "CurrentRedactedNames" },
   HttpBody: { unsafeJson: "jsonUnsafe" },
-  HttpClient: { currentTracerDisabledWhen: "TracerDisabledWhen" },
+  HttpClient: {
+    currentTracerDisabledWhen: "TracerDisabledWhen",
+    currentTracerPropagation: "TracerPropagationEnabled"
+  },
   HttpClientRequest: { bodyUnsafeJson: "bodyJsonUnsafe", del: "delete" },
   HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },

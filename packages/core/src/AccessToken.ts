@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { TokenExpiredError } from "./AccessTokenError.js"
+import * as extra from "./internal/extra.js"
 import { expiredReason } from "./internal/lifetime.js"
 
 const optional = <A>(schema: Schema.Schema<A>) =>
@@ -20,7 +21,7 @@ const optional = <A>(schema: Schema.Schema<A>) =>
 
 /**
  * An access token with the other fields of the response (the specification, "Token response"). Two tokens are equal
- * when all their fields are equal. Times are those of the wall clock.
+ * when all their fields are equal, and `extra` is the same object. Times are those of the wall clock.
  *
  * The constructor is public, for your own `TokenSource` and for tests. `value`, `acquiredAt` and `expiresAt` are
  * required. It throws Effect's `ParseError` when a field has the wrong type.
@@ -67,7 +68,14 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
    */
   issuedAt: optional(Schema.String),
   /** `client_id`: the client that the endpoint issued it to. Default none. */
-  clientId: optional(Schema.String)
+  clientId: optional(Schema.String),
+  /**
+   * The fields of the response that have no field here, such as an `instance_url`, also if the token is shared.
+   * `Redacted`, because one of them may be another token. Default none.
+   */
+  extra: Schema.propertySignature(Schema.declare(extra.isExtra)).pipe(
+    Schema.withConstructorDefault(() => extra.none)
+  )
 }) {}
 
 /**

@@ -8,9 +8,12 @@
  *
  * @since 1.0.0
  */
+import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as advice from "./internal/advice.js"
 import { withMessage } from "./internal/withMessage.js"
@@ -465,17 +468,14 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
   )
 
 /**
- * Returns whether the same call may succeed later, for example as the `while` of `Effect.retry`. True for `Transport`,
- * `Timeout`, `RateLimited`, `Unavailable` and an expired token. False for all other errors.
+ * Returns whether the same call may succeed later. True for `Transport`, `Timeout`, `RateLimited`, `Unavailable` and an
+ * expired token. False for all other errors. To retry, use `atRetryAt`: before `retryAt`, a retry sends nothing.
  *
  * @example
  * ```ts
- * import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
- * import { Effect } from "effect"
+ * import { AccessTokenError } from "@store-api/core"
  *
- * const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
- *   Effect.retry({ while: AccessTokenError.isTransient, times: 3 })
- * )
+ * const statusFor = (error: AccessTokenError.AccessTokenError) => AccessTokenError.isTransient(error) ? 503 : 502
  * ```
  *
  * @since 1.0.0
@@ -526,6 +526,46 @@ const reasonOf = (error: AccessTokenError) =>
  */
 export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
   Option.fromNullable(isAccessTokenError(error) ? error.retryAt : undefined)
+
+/**
+ * Returns a schedule that retries a transient error up to `times` times, each time at the `retryAt` of the error, or
+ * after a second if it has none. Any other error ends it, so that you can use it for requests to an API as well.
+ *
+ * A shorter pause is useless: until `retryAt` the provider sends no token request, and every `get` fails with the same
+ * error. The first pauses after an outage take about 1, 2 and 4 seconds, and a `Retry-After` may take up to an hour.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
+ *   Effect.retry(AccessTokenError.atRetryAt(3))
+ * )
+ * ```
+ *
+ * @since 1.0.0
+ * @category schedules
+ */
+export const atRetryAt = (times: number): Schedule.Schedule<unknown> =>
+  Schedule.recurs(times).pipe(
+    Schedule.passthrough,
+    Schedule.whileInput(isTransient),
+    // Last, because it waits: there is no next attempt when an earlier one has ended the schedule.
+    Schedule.addDelayEffect((error) => Effect.as(waitForRetry(error), 0))
+  )
+
+const waitForRetry = (error: unknown): Effect.Effect<void> => {
+  const untilRetry = Effect.map(Clock.currentTimeMillis, (now) => {
+    const at = Option.getOrUndefined(retryAt(error))
+    return at === undefined ? undefined : Math.max(at.epochMillis - now, 0)
+  })
+  return Effect.gen(function*() {
+    yield* Effect.sleep((yield* untilRetry) ?? 1000)
+    // A timer of a busy process may end a little too early. Not longer, because the wall clock may have been set back.
+    yield* Effect.sleep(Math.min((yield* untilRetry) ?? 0, 100))
+  })
+}
 
 /**
  * Returns the error with another `retryAt`, for your own `TokenSource`. Errors that another attempt does not fix

@@ -123,6 +123,9 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * Returns a client that adds the token to every request and sends it with the given client (the specification,
  * "Authentication"). Fails with `ConfigurationError` if an option is invalid.
  *
+ * It also adds a `User-Agent` to a request that has none, because some gateways require one, and leaves a `traceparent`
+ * of the caller alone.
+ *
  * The origin is checked when the request is sent, after the `mapRequest` of the given client. A request to an untrusted
  * origin is not sent and fails with `UntrustedOriginError`. A request that already has the header keeps it, and is not
  * repeated after a 401.

@@ -16,7 +16,7 @@ import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js
 import * as AccessTokenProvider from "./AccessTokenProvider.js"
 import * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
 import * as ClientCredentials from "./ClientCredentials.js"
-import { endpointUrl } from "./internal/baseUrl.js"
+import { urlWithQuery } from "./internal/baseUrl.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import { checkBy } from "./internal/credentials.js"
@@ -360,6 +360,7 @@ const compose = <A, E, R>(
 ) =>
   Layer.unwrapEffect(Effect.gen(function*() {
     yield* checkKinds(composed, options, {
+      allowInsecure: "boolean",
       client: "object",
       endpoint: "object",
       shared: "object",
@@ -395,7 +396,10 @@ const endpoint = (options: Options) =>
   Layer.unwrapEffect(Effect.map(credentialsOf(options), (credentials) => {
     const { allowInsecure, authUrl, transformClient } = options
     const endpoint = { ...options.endpoint, authUrl, allowInsecure, credentials }
-    const origins = Effect.map(endpointUrl(endpoint), (url) => [trustedOrigins.originOf(url)])
+    const origins = Effect.map(
+      urlWithQuery("authUrl", authUrl, allowInsecure),
+      ({ origin }) => [origin]
+    )
     return Layer.provide(
       TokenEndpoint.layer(endpoint),
       transformedClient(transformClient, origins)

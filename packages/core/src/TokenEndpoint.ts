@@ -44,13 +44,14 @@ import * as TokenSource from "./TokenSource.js"
  */
 export interface Options {
   /**
-   * The base of the access-token service, to which `path` is appended. It may have a path, but no fragment (RFC 6749
-   * §3.2), no query and no user name. https, or http on this machine.
+   * The base of the access-token service, to which `path` is appended. It may have a path, but no fragment and no user
+   * name. https, or http on this machine. A query is kept (RFC 6749 §3.2), but the request of the specification allows
+   * none. Like every query, it is in no span.
    */
   readonly authUrl: string | URL
   /**
-   * The path of the token endpoint below `authUrl`. If it is empty, `authUrl` is the whole URL. Default
-   * `/v1/oauth/accesstoken` (the specification, "Endpoints").
+   * The path of the token endpoint below `authUrl`. It may have a query, as `authUrl` may. If it is empty, `authUrl` is
+   * the whole URL. Default `/v1/oauth/accesstoken` (the specification, "Endpoints").
    */
   readonly path?: string | undefined
   /**
@@ -75,6 +76,7 @@ export interface Options {
   readonly attemptTimeout?: Duration.DurationInput | undefined
   /**
    * The time limit for the credentials, all attempts and the delays between them, more than zero. Default 30 seconds.
+   * The provider ends every acquisition after 2 minutes.
    */
   readonly deadline?: Duration.DurationInput | undefined
   /** The largest response in bytes, at least 1. Default 65 536 (64 KiB). */
@@ -110,9 +112,9 @@ export const make = (
 ): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
     yield* checkKinds("endpoint", options)
-    const url = yield* endpointUrl(options)
     const { request = TokenRequest.specification } = options
     yield* checkRequest(request)
+    const url = yield* endpointUrl(options, request !== TokenRequest.specification)
     const {
       attemptTimeout = limits.defaultAttemptTimeout,
       credentials,
@@ -173,8 +175,9 @@ const checkRequest = (request: TokenRequest.TokenRequest) =>
 
 /**
  * Provides the source. Fails with `ConfigurationError` when an option is unusable: besides values of another type, an
- * `authUrl` with a query, a fragment, a user name, another scheme, http to another machine, or the path of the endpoint
- * itself, a wrong parameter of `request`, and a time limit that is not greater than zero.
+ * `authUrl` with a fragment, a user name, another scheme, http to another machine or the path of the endpoint itself, a
+ * query for the request of the specification, a wrong parameter of `request`, and a time limit that is not greater than
+ * zero.
  *
  * @example
  * ```ts

@@ -31,13 +31,12 @@ const TokenType = Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-
 /** The default of `expires_in` in seconds: the 60 minutes of the specification. */
 const defaultLife = maxLife / 1000
 
-/** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits. */
+/** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits. A number beyond all bounds is infinite. */
 const Seconds = Schema.Union(
-  Schema.JsonNumber,
+  Schema.Number,
   Schema.String.pipe(
     Schema.pattern(/^-?\d+(\.\d+)?$/),
-    Schema.compose(Schema.NumberFromString),
-    Schema.finite()
+    Schema.compose(Schema.NumberFromString)
   )
 )
 
@@ -46,9 +45,18 @@ const Digits = Schema.Union(
   Schema.transform(Schema.NonNegativeInt, Schema.String, { decode: String, encode: Number })
 )
 
+/** The words of a scope (RFC 6749 §3.3). Some servers send them as a list. */
+const Scope = Schema.Union(
+  Schema.String,
+  Schema.transform(Schema.Array(Schema.String), Schema.String, {
+    decode: (words) => words.join(" "),
+    encode: (words) => words.split(" ")
+  })
+)
+
 /**
  * The schema of a successful response (the specification, "Token response"). Only `access_token` is required (RFC 6749
- * §5.1). Unknown fields are ignored, and a field of another type counts as missing, except for `token_type` and
+ * §5.1). `decode` keeps unknown fields. A field of another type counts as missing, except for `token_type` and
  * `expires_in`.
  *
  * @see decode
@@ -66,8 +74,8 @@ export const TokenResponse = Schema.Struct({
    * specification.
    */
   expires_in: Schema.optionalWith(Seconds, { nullable: true, default: () => defaultLife }),
-  /** The scope of the token, which may be empty. */
-  scope: lenient(Schema.String),
+  /** The scope of the token, which may be empty. From a text or a list of words. */
+  scope: lenient(Scope),
   /** The name of the client application. */
   application_name: lenient(Schema.String),
   /** The address of the developer. The name of this field contains a dot. */
@@ -98,12 +106,13 @@ const problems: TokenResponseError["problems"] = [
 ]
 
 const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
-  errors: "all"
+  errors: "all",
+  onExcessProperty: "preserve"
 })
 
 /**
- * Decodes the body of a successful response. Fails with `TokenResponseError`, which lists the paths of unusable fields
- * and what was expected, never a value.
+ * Decodes the body of a successful response, and keeps its unknown fields. Fails with `TokenResponseError`, which lists
+ * the paths of unusable fields and what was expected, never a value.
  *
  * @example
  * ```ts

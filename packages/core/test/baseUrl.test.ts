@@ -167,18 +167,18 @@ describe("baseUrl", () => {
       url: "https://x/token/a/token"
     }
   ])("the URL of an endpoint: $what", ({ url, ...options }) => {
-    assert.strictEqual(Effect.runSync(endpointUrl(options)), url)
+    assert.strictEqual(Effect.runSync(endpointUrl(options, false)), url)
   })
 
   it("the URL of an endpoint may be http with allowInsecure alone", () => {
     const authUrl = "http://x"
-    const error = Effect.runSync(Effect.flip(endpointUrl({ authUrl })))
+    const error = Effect.runSync(Effect.flip(endpointUrl({ authUrl }, false)))
     deepStrictEqual([error.option, error.permittedBy], ["authUrl", "allowInsecure"])
     assert.isTrue(
-      Exit.isFailure(Effect.runSyncExit(endpointUrl({ authUrl, allowInsecure: false })))
+      Exit.isFailure(Effect.runSyncExit(endpointUrl({ authUrl, allowInsecure: false }, false)))
     )
     assert.strictEqual(
-      Effect.runSync(endpointUrl({ authUrl, allowInsecure: true, path: "x" })),
+      Effect.runSync(endpointUrl({ authUrl, allowInsecure: true, path: "x" }, false)),
       "http://x/x"
     )
   })
@@ -201,7 +201,7 @@ describe("baseUrl", () => {
     const url = result.right
     assert.isTrue(url.protocol === "https:" || isLoopback(url))
     deepStrictEqual([url.search, url.hash, url.username, url.password], ["", "", "", ""])
-    const endpoint = Effect.runSync(endpointUrl({ authUrl: text }))
+    const endpoint = Effect.runSync(endpointUrl({ authUrl: text }, false))
     assert.match(endpoint, /^[^?#]*[^/]\/v1\/oauth\/accesstoken$/)
     assert.strictEqual(new URL(endpoint).origin, url.origin)
   }, { fastCheck: { numRuns: 500 } })

@@ -12,6 +12,18 @@ export const baseUrl = (
   option: string,
   value: string | URL | undefined,
   allowInsecure: boolean | undefined
+): Effect.Effect<URL, ConfigurationError> =>
+  Effect.filterOrElse(
+    urlWithQuery(option, value, allowInsecure),
+    ({ href }) => !href.includes("?"),
+    () => unusable(option, "must not have a query")
+  )
+
+/** Checks the URL of an option: absolute, with an optional path and query. */
+export const urlWithQuery = (
+  option: string,
+  value: string | URL | undefined,
+  allowInsecure: boolean | undefined
 ): Effect.Effect<URL, ConfigurationError> => {
   const fail = (reason: string) => unusable(option, reason)
   if (value === undefined) return fail("is missing")
@@ -25,7 +37,6 @@ export const baseUrl = (
   if (url.username !== "" || url.password !== "") {
     return fail("must not contain a user name or password")
   }
-  if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
   return url.protocol === "https:" || allowInsecure === true || isLoopback(url)
     ? Effect.succeed(url)
@@ -36,27 +47,40 @@ export const baseUrl = (
     })
 }
 
-/** The URL of a token endpoint: `authUrl` and `path`, or `authUrl` alone if `path` is empty. */
-export const endpointUrl = (options: {
+interface EndpointOptions {
   readonly authUrl: string | URL
   readonly path?: string | undefined
   readonly allowInsecure?: boolean | undefined
-}): Effect.Effect<string, ConfigurationError> =>
+}
+
+/**
+ * The URL of a token endpoint: `authUrl` and `path`, or `authUrl` alone if `path` is empty. The query of both is kept
+ * (RFC 6749 §3.2), if the request allows one.
+ */
+export const endpointUrl = (
+  options: EndpointOptions,
+  allowsQuery: boolean
+): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
-    const { allowInsecure, authUrl, path: given = "/v1/oauth/accesstoken" } = options
+    const { allowInsecure, authUrl, path = "/v1/oauth/accesstoken" } = options
     yield* checkKinds(composed, options, { allowInsecure: "boolean" })
-    const { href, pathname } = yield* baseUrl("authUrl", authUrl, allowInsecure)
-    if (given === "") return href
-    if (typeof given !== "string" || /[^!-~]|[?#]|:\/\//.test(given)) {
+    const check = allowsQuery ? urlWithQuery : baseUrl
+    const { href, origin, pathname, search } = yield* check("authUrl", authUrl, allowInsecure)
+    if (path === "") return href
+    const isPath = typeof path === "string" && /^(?![^?]*:\/\/)[!-"$-~]*$/.test(path)
+    if (!isPath || (path.includes("?") && !allowsQuery)) {
       return yield* unusable("endpoint.path", "must be a path, without a query or a fragment")
     }
-    const path = `/${given.replace(/^\/+/, "")}`
-    const end = withoutSlashes(path)
+    const [, relative = "", query = ""] = /^\/*([^?]*)\??(.*)$/.exec(path) ?? []
+    const base = withoutSlashes(pathname)
+    const end = withoutSlashes(`/${relative}`)
     // A common mistake, which would look like a refusal.
-    if (end !== "" && withoutSlashes(pathname).endsWith(end)) {
-      return yield* unusable("authUrl", `must be the base URL, without ${path}`)
+    if (end !== "" && base.endsWith(end)) {
+      return yield* unusable("authUrl", `must be the base URL, without /${relative}`)
     }
-    return withoutSlashes(href) + path
+    const queries = [search.slice(1), query].filter((part) => part !== "")
+    const suffix = queries.length === 0 ? "" : `?${queries.join("&")}`
+    return `${origin}${base}/${relative}${suffix}`
   })
 
 /** Without slashes at its end. */

@@ -810,7 +810,8 @@ describe("the retries of TokenEndpoint", () => {
         applicationName: Option.some("Invented Shop"),
         developerEmail: Option.some(Redacted.make("developer@shop.example")),
         issuedAt: Option.some("1767225600000"),
-        clientId: Option.some(clientId)
+        clientId: Option.some(clientId),
+        extra: Redacted.make({})
       })
       deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [
         1_000_000,

@@ -130,7 +130,7 @@ export const scenarios = {
   "token/unasked-gzip": scenario(unreadableBody, Fault.gzip(always)),
   "token/expires-in-zero": scenario(expiredToken, Fault.fields({ expires_in: 0 })),
   "token/expires-in-negative": scenario(expiredToken, Fault.fields({ expires_in: -1 })),
-  "token/expires-in-infinite": scenario(noToken, Fault.body(token.replace("3600", "1e999"))),
+  "token/expires-in-infinite": scenario(aToken, Fault.body(token.replace("3600", "1e999"))),
   "token/expires-in-word": scenario(noToken, Fault.fields({ expires_in: "an hour" })),
   "token/expires-in-empty": scenario(noToken, Fault.fields({ expires_in: "" })),
   "token/expires-in-boolean": scenario(noToken, Fault.fields({ expires_in: true })),

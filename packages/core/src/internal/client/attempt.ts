@@ -18,6 +18,7 @@ import {
 import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
 import { sameValue } from "../repeatedToken.js"
+import { userAgent } from "../userAgent.js"
 import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
 import type { TrustedOrigins } from "./trustedOrigins.js"
 
@@ -25,7 +26,7 @@ import type { TrustedOrigins } from "./trustedOrigins.js"
  * Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because it is never too
  * late: a busy machine may stop between the readings of its two clocks.
  */
-const clockTolerance = 1000
+const acquiredAtTolerance = 1000
 
 /** The errors of adding the token. */
 export type Failure = AccessTokenError | UntrustedOriginError
@@ -92,7 +93,7 @@ export const makeExecute = <E, R>(
         sent = { request, token }
         return Exit.map(
           headerValue(token),
-          (value) => HttpClientRequest.setHeader(request, header, value)
+          (value) => HttpClientRequest.setHeader(withUserAgent(request), header, value)
         )
       })
     }
@@ -101,7 +102,12 @@ export const makeExecute = <E, R>(
       client,
       (request) => Effect.flatMap(trusted.resolve(request), attach)
     )
-    return Effect.matchEffect(clientWithToken.execute(request), {
+    const response = clientWithToken.execute(request)
+    // The client of Effect would replace the caller's own `traceparent`.
+    const traced = request.headers["traceparent"] === undefined
+      ? response
+      : Effect.locally(response, HttpClient.currentTracerPropagation, false)
+    return Effect.matchEffect(traced, {
       onSuccess: (response) => {
         const result = Exit.succeed(
           sent === undefined ? response : responseWithoutHeader(response, header)
@@ -126,10 +132,10 @@ export const makeExecute = <E, R>(
     first: Attempt<E | Failure>
   ) =>
     Effect.gen(function*() {
-      const firstRejection = (yield* Clock.currentTimeMillis) - clockTolerance
+      const firstRejection = (yield* Clock.currentTimeMillis) - acquiredAtTolerance
       let attempt = first
-      // A 401 leads to a repeat only if its token was acquired before this time.
-      for (const acquiredBefore of [Infinity, firstRejection, 0]) {
+      // A 401 leads to a repeat if its token was acquired before this time: the first 401 always, the last one never.
+      for (const acquiredBefore of [Infinity, firstRejection, -Infinity]) {
         const rejected = rejectedOf(attempt)
         if (rejected === undefined) break
         const { token } = rejected
@@ -157,18 +163,24 @@ export const makeExecute = <E, R>(
     )
 }
 
+const withUserAgent = (request: HttpClientRequest.HttpClientRequest): typeof request =>
+  request.headers["user-agent"] === undefined
+    ? HttpClientRequest.setHeader(request, "user-agent", userAgent)
+    : request
+
 /** Returns what was sent, if the API rejected its token and may accept another one. */
 const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
   response.status === 401 && !deniesEveryToken(response) ? sent : undefined
 
 /**
  * Whether the 401 says that the API would reject another token too: the client lacks a scope (RFC 6750 §3.1), or, as
- * some gateways report it, has no API product for this request.
+ * some gateways report it, has no API product for this request, or the proof is wrong, and not the token (RFC 9449 §7).
  */
 const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
-  /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(
-    headers["www-authenticate"] ?? ""
-  )
+  /insufficient_scope|use_dpop_nonce|invalid_dpop_proof|NoApiProductMatch|no api ?product match/i
+    .test(
+      headers["www-authenticate"] ?? ""
+    )
 
 /** Whether the body can be sent again. A stream cannot, and a raw body may contain one. */
 const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)

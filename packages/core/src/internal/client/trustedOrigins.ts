@@ -36,7 +36,8 @@ export const make = (options: {
     return {
       origins,
       resolve: (request) => {
-        const resolved = scheme.test(request.url) ? request : append(api.href, request)
+        const trimmed = trim(request)
+        const resolved = scheme.test(trimmed.url) ? trimmed : append(api.href, trimmed)
         // A URL that starts with an origin and a slash has that origin. This avoids parsing most URLs.
         if (resolved.url.startsWith(`${api.origin}/`)) return Effect.succeed(resolved)
         const origin = originOf(resolved.url)
@@ -58,6 +59,17 @@ export const originOf = (url: string): string => {
   const { origin, protocol } = new URL(url)
   return origin === "null" ? `a ${protocol} URL` : origin
 }
+
+/** Removes what the parser of URLs ignores at both ends: spaces and control characters. */
+const trim = (request: HttpClientRequest.HttpClientRequest): typeof request => {
+  const { url } = request
+  return isIgnored(url.at(0)) || isIgnored(url.at(-1))
+    ? HttpClientRequest.setUrl(request, url.replace(/^[\0- ]+/, "").replace(/[\0- ]+$/, ""))
+    : request
+}
+
+const isIgnored = (character: string | undefined): boolean =>
+  character !== undefined && character <= " "
 
 /** Appends a relative URL, with one slash between the two paths. */
 const append = (

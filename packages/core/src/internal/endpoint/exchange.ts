@@ -6,27 +6,32 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { AccessToken } from "../../AccessToken.js"
 import {
   type AccessTokenError,
   TokenExpiredError,
   type TokenRequestError,
+  TokenResponseError,
   withRetryAt
 } from "../../AccessTokenError.js"
 import type { TokenRequest } from "../../TokenRequest.js"
 import * as TokenResponse from "../../TokenResponse.js"
 import * as boundedBody from "../boundedBody.js"
+import * as extra from "../extra.js"
 import * as httpErrors from "../httpErrors.js"
 import * as instant from "../instant.js"
 import * as lifetime from "../lifetime.js"
 import * as manualRedirect from "../manualRedirect.js"
+import { userAgent } from "../userAgent.js"
 import { waitAtMost } from "../waitAtMost.js"
 import { type Attempt, failedRequest, fromHttpClientError, refusal } from "./failure.js"
 import { refusalBodyMillis } from "./limits.js"
 import * as retryAfter from "./retryAfter.js"
-import { queryOf } from "./sentRequest.js"
+import { parseJson, queryOf } from "./sentRequest.js"
 
 export interface Endpoint {
   readonly client: HttpClient.HttpClient.With<
@@ -84,7 +89,9 @@ const complete = (
   return HttpClientRequest.setUrl(request, url).pipe(
     HttpClientRequest.appendUrlParams(new URLSearchParams(query)),
     HttpClientRequest.setHeaders({
-      "user-agent": "store-api",
+      "user-agent": userAgent,
+      // Not every HTTP client decodes what a server compresses if it is not told otherwise (RFC 9110 §12.5.3).
+      "accept-encoding": "identity",
       ...request.headers,
       accept: "application/json"
     })
@@ -116,7 +123,10 @@ export const exchange = (
       )
     }
     if (text === undefined) return yield* failedRequest("TooLarge")
-    const decoded = yield* TokenResponse.decode(text)
+    const decoded = yield* Either.mapLeft(
+      TokenResponse.decode(text),
+      (error) => isCompressed(response, text) ? compressedResponse : error
+    )
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     const took = end.monotonic - start.monotonic
     // The earlier of two readings, because the wall clock may have been set since.
@@ -152,6 +162,21 @@ const textOf = (
   )
 }
 
+/** Whether the HTTP client did not decode the body. One that does may keep the header. */
+const isCompressed = (
+  { headers }: HttpClientResponse.HttpClientResponse,
+  text: string
+): boolean =>
+  !/^(identity)?$/i.test(headers["content-encoding"] ?? "") &&
+  Option.isNone(parseJson(text))
+
+const compressedResponse = new TokenResponseError({
+  problems: [{
+    path: "",
+    expected: "uncompressed, because the HTTP client does not decode it"
+  }]
+})
+
 /** The token of a response. Both times are those of the wall clock. */
 const tokenOf = (
   response: TokenResponse.TokenResponse,
@@ -166,5 +191,13 @@ const tokenOf = (
     applicationName: response.application_name,
     developerEmail: response["developer.email"],
     issuedAt: response.issued_at,
-    clientId: response.client_id
+    clientId: response.client_id,
+    extra: extraOf(response)
   })
+
+const extraOf = (response: TokenResponse.TokenResponse): AccessToken["extra"] => {
+  const fields = Object.entries(response).filter(([name]) =>
+    !Object.hasOwn(TokenResponse.TokenResponse.fields, name)
+  )
+  return fields.length === 0 ? extra.none : Redacted.make(Object.fromEntries(fields))
+}

@@ -17,12 +17,31 @@ import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
 
 /** The names of a code and of a text in the errors of common endpoints. */
-const codes = ["error", "ErrorCode", "errorCode", "code", "errorcode", "type"]
+const codes = [
+  "error",
+  "ErrorCode",
+  "errorCode",
+  "error_code",
+  "code",
+  "errorcode",
+  "errcode",
+  "errCode",
+  "err_code",
+  "type"
+]
 const texts = [
   "error_description",
   "Error",
   "errorSummary",
   "message",
+  "errmsg",
+  "errMsg",
+  "err_msg",
+  "errorMessage",
+  "error_message",
+  "msg",
+  "status_message",
+  "statusMessage",
   "faultstring",
   "description",
   "detail",
@@ -97,10 +116,14 @@ export const refusal = (
   body: string | undefined
 ): TokenRefusedError | undefined => {
   const json = Option.getOrUndefined(sentRequest.parseJson(body ?? ""))
-  const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
-  if (status < 400 && (!has("error") || has("access_token"))) return undefined
   const places = placesIn(json)
   const code = textAt(places, codes)
+  const text = textAt(places, texts)
+  const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
+  // Some endpoints respond to everything with 200. Their code for a success is 0.
+  const hasFailed = has("error") ||
+    (text !== "" && /[^0]/.test(code || textAt(places, ["status"])))
+  if (status < 400 && (has("access_token") || !hasFailed)) return undefined
   const reason = reasonOf(status, code, headers["www-authenticate"])
   const { clientId, clientSecret } = credentials
   const redacted = replacing === undefined ? [clientSecret] : [clientSecret, replacing.value]
@@ -110,7 +133,7 @@ export const refusal = (
     reason,
     httpStatus: status,
     code: sanitise.code(code, known),
-    description: sanitise.description(textAt(places, texts), known),
+    description: sanitise.description(text, known),
     changedByFormDecoding: reason === "InvalidClient" &&
       sentRequest.isChangedByFormDecoding(request, credentials)
   })

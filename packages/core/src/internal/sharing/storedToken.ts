@@ -8,8 +8,9 @@ import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Acquisition } from "../../TokenSource.js"
 import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
+import * as extra from "../extra.js"
 import * as instant from "../instant.js"
-import { leewayOf, wholeMillis } from "../lifetime.js"
+import { defaultLeeway, leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
 import type { Sealing } from "./seal.js"
 
@@ -116,8 +117,8 @@ export const make = (
         // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
         yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
         // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
-        // would use the token after its end.
-        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
+        // would use the token after its end. The option `leeway` may be zero, which every `put` would exceed.
+        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left, defaultLeeway)
         if (isLate) yield* store.remove(key, entry)
       }).pipe(Effect.exit),
 
@@ -179,7 +180,10 @@ const Stored = Schema.parseJson(Schema.Struct({
   applicationName: optional(Schema.String),
   developerEmail: optional(Schema.Redacted(Schema.String)),
   issuedAt: optional(Schema.String),
-  clientId: optional(Schema.String)
+  clientId: optional(Schema.String),
+  extra: optional(
+    Schema.Redacted(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+  )
 }))
 
 const encodeStored = Schema.encodeSync(Stored)
@@ -189,7 +193,8 @@ const encode = (token: AccessToken): string =>
   encodeStored({
     ...token,
     acquiredAt: Math.floor(token.acquiredAt.epochMillis),
-    expiresAt: Math.floor(token.expiresAt.epochMillis)
+    expiresAt: Math.floor(token.expiresAt.epochMillis),
+    extra: Option.liftPredicate(token.extra, (fields) => fields !== extra.none)
   })
 
 const decodeStored = Schema.decodeUnknownOption(Stored)
@@ -210,7 +215,8 @@ const foundOf = (
   const token = new AccessToken({
     ...stored,
     acquiredAt: DateTime.unsafeMake(expiresAt - life),
-    expiresAt: DateTime.unsafeMake(expiresAt)
+    expiresAt: DateTime.unsafeMake(expiresAt),
+    extra: Option.getOrElse(stored.extra, () => extra.none)
   })
   return { token, at, life, left, took }
 }

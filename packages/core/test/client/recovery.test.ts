@@ -190,7 +190,7 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
 
   onEachClient((layer, _name, single) => {
     /** A call whose 401 has a body that never arrives. It waits for a second token. */
-    const stall = (second: Parameters<typeof answering>[0]) =>
+    const stall = (second: Parameters<typeof makeSource>[0]) =>
       Effect.gen(function*() {
         const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
         const head = CaptureServer.head(401, { "content-length": "1000" })

@@ -49,8 +49,8 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
    */
   value: Schema.RedactedFromSelf(Schema.String),
   /**
-   * The scheme in the header: `Bearer` (RFC 6750 §2.1), which is the default, or `DPoP` (RFC 9449 §7.1) for a token that
-   * is bound to a key, whose requests need a proof as well.
+   * The scheme in the header: `Bearer` (RFC 6750 §2.1), which is the default, or `DPoP` (RFC 9449 §7.1) for a token
+   * that is bound to a key, whose requests need a proof as well.
    */
   tokenType: Schema.propertySignature(Schema.Literal("Bearer", "DPoP")).pipe(
     Schema.withConstructorDefault(() => "Bearer" as const)
@@ -161,8 +161,8 @@ export const ensureValid = (
 
 /**
  * Returns the value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an
- * `HttpClient`: gRPC metadata, a WebSocket, a generated client. For a token of the type DPoP it is `DPoP <token>`, which
- * an API accepts only with a proof. Does not check whether the token is valid, so pass one from
+ * `HttpClient`: gRPC metadata, a WebSocket, a generated client. For a token of the type DPoP it is `DPoP <token>`,
+ * which an API accepts only with a proof. Does not check whether the token is valid, so pass one from
  * `AccessTokenProvider.get`.
  *
  * @example

@@ -61,7 +61,7 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
 
 /**
  * Creates the credentials of a client that authenticates without a secret: by an assertion
- * (`TokenRequest.clientAssertion`) or by its TLS certificate (`TokenRequest.clientId`). Its `clientSecret` is empty, and
+ * (`TokenRequest.clientAssertion`) or by its TLS certificate (`TokenRequest.clientId`). Its `clientSecret` is empty, so
  * requests that send a secret fail with `CredentialsError`. To share its tokens, set `shared.sealingKey`, because there
  * is no secret to seal them with. Fails with `CredentialsError` if the id is missing, empty or not a text.
  *

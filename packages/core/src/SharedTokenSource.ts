@@ -70,9 +70,9 @@ export interface Options {
    */
   readonly storeTimeout?: Duration.DurationInput | undefined
   /**
-   * What stored tokens are sealed with, the same in all processes that share a token. It must be hard to guess: 32
-   * random characters or more. Default: the secret of the source's purpose, which is the client secret. Required for a
-   * client without a secret, because otherwise its tokens are not shared.
+   * Seals stored tokens, and must be the same in all processes that share a token. It must be hard to guess: at least
+   * 32 random characters. Default: the client secret, or for your own source `secret` of its purpose. Required for a
+   * client without a secret: otherwise its tokens are not shared.
    */
   readonly sealingKey?: Redacted.Redacted | undefined
 }

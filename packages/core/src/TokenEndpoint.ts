@@ -85,8 +85,9 @@ export interface Options {
 
 /**
  * Creates the source. `acquire` sends a token request (the specification, "Endpoints") and caches nothing. It retries
- * transport errors, timeouts, 408, 5xx, 429 with a `Retry-After`, and the code `use_dpop_nonce`: at most 5 times within the deadline, after 200 ms
- * doubling to 1 s (times 75 % to 100 %), or after `Retry-After` if that is longer. It does not follow redirects.
+ * transport errors, timeouts, 408, 5xx, 429 with a `Retry-After`, and `use_dpop_nonce`: at most 5 times within the
+ * deadline, after 200 ms doubling to 1 s (times 75 % to 100 %), or after `Retry-After` if that is longer. A first
+ * `use_dpop_nonce` is retried at once (RFC 9449 §8). It does not follow redirects.
  *
  * Fails with `ConfigurationError` like `layer`. `acquire` fails with `AccessTokenError`.
  *

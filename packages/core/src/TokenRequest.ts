@@ -66,8 +66,8 @@ export interface TokenRequest {
 /**
  * Parameters for the body of a token request, such as `scope`, `audience` or `resource`. A list sends its parameter
  * once per item. `undefined` and `""` are omitted, because some servers refuse an empty `scope`. A `grant_type`
- * replaces `client_credentials`. Not allowed: `client_id`, `client_secret`, `client_assertion` and
- * `client_assertion_type`, because the library adds the credentials.
+ * replaces `client_credentials`. Not allowed: `client_id`, `client_secret` and `client_assertion`, because the library
+ * adds the credentials.
  *
  * @see clientSecretPost, clientSecretBasic
  *
@@ -184,7 +184,8 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
 
 /**
  * The request with an assertion instead of a secret (RFC 7523 §2.2), and the given parameters: a JWT that the client
- * signs (`private_key_jwt`), or a token that a platform gives to the workload. `assertion` runs for each attempt, so no
+ * signs (`private_key_jwt`), or a token that a platform gives to the workload. A parameter `client_assertion_type`
+ * replaces that of a JWT. `assertion` runs for each attempt, so no
  * assertion is sent twice. The client secret is not sent, so it may be the private key that signs. It then also seals
  * shared tokens. Without one, use `ClientCredentials.withoutSecret`.
  *
@@ -222,7 +223,8 @@ export const clientAssertion = (
   ) => Effect.Effect<Redacted.Redacted, CredentialsError>,
   parameters: Parameters = {}
 ): TokenRequest => {
-  const fields = fieldsOf(parameters)
+  const jwt = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+  const fields = fieldsOf({ client_assertion_type: jwt, ...parameters })
   return withParameters(fields, checkId, (credentials) =>
     Effect.gen(function*() {
       const value = yield* assertion(credentials)
@@ -234,7 +236,6 @@ export const clientAssertion = (
       return post(form([
         ...fields,
         ["client_id", credentials.clientId],
-        ["client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"],
         ["client_assertion", text]
       ]))
     }))
@@ -346,7 +347,7 @@ const withParameters = (
     problem: problemOf(fields),
     checkCredentials,
     request: (credentials) =>
-      Effect.zipRight(checkCredentials(credentials), build(credentials))
+      Effect.flatMap(checkCredentials(credentials), () => build(credentials))
   }
 }
 
@@ -354,7 +355,7 @@ const problemOf = (fields: ReadonlyArray<Field>): string | undefined => {
   if (fields.some(([name, value]) => name === "" || typeof reveal(value) !== "string")) {
     return "must have a record of texts as its parameters"
   }
-  if (fields.some(([name]) => /^client_(id|secret|assertion|assertion_type)$/.test(name))) {
+  if (fields.some(([name]) => /^client_(id|secret|assertion)$/.test(name))) {
     return "must not have client credentials among its parameters"
   }
   const isUnusable = fields.flat().some((text) => unusable.test(reveal(text)))

@@ -201,7 +201,7 @@ const makeHeaderValue = (format: Options["format"]) => {
     const accessToken = Redacted.value(token.value)
     if (!isSendable(accessToken)) return unsendable("access_token")
     const tryFormat = Option.liftThrowable(
-      format ?? ((accessToken) => `${token.tokenType} ${accessToken}`)
+      format ?? ((accessToken: string) => `${token.tokenType} ${accessToken}`)
     )
     const text = Option.getOrUndefined(tryFormat(accessToken))
     return isSendable(text) ? Exit.succeed(text) : unsendable("client.header.format")

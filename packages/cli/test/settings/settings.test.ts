@@ -223,7 +223,7 @@ test.live.each<[names: string, variables: Readonly<Record<string, string>>, line
   [
     "store-api: --auth-url must not have a query.",
     {},
-    "token --auth-url http://canary.example?x"
+    "token --auth-url https://canary.example?x"
   ],
   ["store-api: --secret-file ", {}, "token --secret-file bad"],
   ["Cannot read your.env, the file of --dotenv.", {}, "token --dotenv=your.env"],

@@ -28,6 +28,7 @@ import {
 import { plainStoreClient, StoreApi, storeClient } from "../src/declared/api.js"
 import * as DeclaredServer from "../src/declared/server.js"
 // The tests run the code of docs/guides/recipes.md.
+import { StoreAuthBehindGateway } from "../src/recipes/forbidden.js"
 import { health } from "../src/recipes/health.js"
 import { retryingClient } from "../src/recipes/retry.js"
 import { Stores } from "../src/recipes/stores.js"
@@ -106,6 +107,33 @@ describe("recipes", () => {
       assert.strictEqual((yield* Effect.provide(get, auth)).status, 200)
       const requests = yield* emulator.requests
       deepStrictEqual(requests.map(({ kind }) => kind), ["token", "api", "api", "api"])
+    }))
+
+  const statusBehindGateway = (body: string) =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      yield* emulator.fail(Fault.status(403, { on: "api", body }))
+      const context = yield* Layer.build(StoreAuthBehindGateway).pipe(
+        Effect.withConfigProvider(
+          ConfigProvider.fromMap(new Map(Object.entries(variablesOf(emulator))))
+        )
+      )
+      const client = Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
+      const { status } = yield* client.get("/orders")
+      return [status, (yield* emulator.tokens).length]
+    })
+
+  it.scopedLive("behind a gateway, a 403 that says that the token has expired replaces the token", () =>
+    Effect.gen(function*() {
+      deepStrictEqual(yield* statusBehindGateway(`{"message":"The token has expired"}`), [
+        200,
+        2
+      ])
+    }))
+
+  it.scopedLive("behind a gateway, another 403 is the response", () =>
+    Effect.gen(function*() {
+      deepStrictEqual(yield* statusBehindGateway(`{"message":"Not for you"}`), [403, 1])
     }))
 
   it.effect("keep warm: renews without calls, continues after a defect, and ends with the layer", () =>

@@ -17,4 +17,4 @@ install()
 build("tools/benchmarks")
 
 if (part === "size") await (await import("./dist/size.js")).checkSizes()
-else await import(part === "effect4" ? "../effect4/bench.mjs" : "./dist/main.js")
+else await import(part === "effect4" ? "./effect4.mjs" : "./dist/main.js")

@@ -1,19 +1,13 @@
-/** Compares the tables of the documentation with the sources: options, variables, flags, telemetry and the glossary. */
+/** Compares the tables of the documentation with the sources: options, variables, flags and metrics. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import { AccessTokenMetrics, SharedTokenSource } from "@store-api/core"
+import { Metric } from "effect"
 import { assert, describe, it } from "vitest"
+import { exitCodes } from "../../packages/cli/src/CommandError.js"
 import { commands } from "../../packages/cli/src/commands.js"
-import { exitCodes } from "../../packages/cli/src/Fault.js"
 import { root } from "../support/command.js"
-import {
-  codes,
-  filesOf,
-  inSources,
-  read,
-  rows,
-  sectionOf,
-  sections
-} from "../support/pages.js"
+import { codes, filesOf, read, rows, sectionOf, sections } from "../support/pages.js"
 
 const configuration = "docs/reference/configuration.md"
 
@@ -89,19 +83,6 @@ describe(configuration, () => {
       for (const path of own.keys()) assert.include(options.map((option) => option.path), path)
     }
   )
-
-  it("lists each variable that a source reads by its name, and no other", () => {
-    const variable =
-      /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\(|\breadVariable\()\s*["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g
-    const found = inSources(variable, filesOf("packages/*/src/*.ts")).map((name) =>
-      name.replace("${prefix}", "STORE_API")
-    )
-    // undici and Node read NO_PROXY, as `NodeHttp.Options` documents.
-    assert.sameMembers(
-      rows(sectionOf(configuration, "Variables")).flatMap(([names]) => codes(names)),
-      [...new Set([...found, "NO_PROXY"])]
-    )
-  })
 })
 
 describe("docs/reference/command-line.md", () => {
@@ -165,57 +146,13 @@ describe("docs/reference/command-line.md", () => {
   })
 })
 
-const metrics = inSources(/Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g)
-
-describe("telemetry in the docs", () => {
-  const telemetry = "docs/guides/telemetry.md"
-  const cells = (page: string, heading: string, column: number) =>
-    rows(sectionOf(page, heading)).map((row) => codes(row[column]))
-
-  it.each([
-    [telemetry, "Metrics", 0, 8, metrics],
-    [telemetry, "Spans", 0, 3, [
-      ...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g),
-      "http.client POST"
-    ]],
-    [
-      telemetry,
-      "Log lines",
-      1,
-      4,
-      inSources(/(?:Effect\.log\w+|warnUnshared)\(\s*"([^"]+)"/g)
-    ],
-    [
-      "docs/guides/runbook.md",
-      "Log lines",
-      0,
-      4,
-      inSources(/(?:Effect\.logWarning|warnUnshared)\(\s*"([^"]+)"/g)
-    ]
-  ])("%s, %s: those of the sources, and no other", (page, heading, column, least, names) => {
-    assert.isAtLeast(names.length, least)
-    assert.sameMembers(cells(page, heading, column).map(([name]) => name), [...names])
-  })
-
-  it("has the alerts of examples/prometheus, and no other", () => {
-    const alerts = [...read("examples/prometheus/alerts.yml").matchAll(/- alert: (\w+)/g)].map(
-      ([, name]) => name
-    )
-    assert.isAtLeast(alerts.length, 7)
-    assert.sameMembers(
-      cells(telemetry, "Metrics", 3).flat().filter((code) => code.startsWith("Store")),
-      alerts
-    )
-  })
-})
-
-it("docs/reference/glossary.md has the names of the metrics, and of the API", () => {
-  const words = rows(read("docs/reference/glossary.md"))
-  assert.sameMembers(words.flatMap((row) => codes(row[3])), [...metrics])
-  const names = words.flatMap(([, , api]) => codes(api))
-  assert.isAtLeast(names.length, 10)
-  const source = filesOf("packages/core/src/*.ts").map(read).join()
-  for (const name of names) {
-    assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))
+it("docs/guides/telemetry.md has the metrics that the modules export, and no other", () => {
+  for (const value of Object.values<object>({ ...AccessTokenMetrics, ...SharedTokenSource })) {
+    if (Metric.MetricTypeId in value) (value as Metric.Metric.Counter<number>).register()
   }
+  const registered = Metric.unsafeSnapshot().map(({ metricKey }) => metricKey.name)
+  assert.sameMembers(
+    rows(sectionOf("docs/guides/telemetry.md", "Metrics")).map(([name]) => codes(name)[0]),
+    [...new Set(registered.filter((name) => name.startsWith("store_api_")))]
+  )
 })

@@ -1,5 +1,4 @@
-/** Generates the packages of the Effect 4 line from those of the Effect 3 line, compiles and packs them. */
-import { spawnSync } from "node:child_process"
+/** Generates the packages of the Effect 4 line from those of the Effect 3 line, and compiles them. */
 import {
   copyFileSync,
   existsSync,
@@ -14,11 +13,12 @@ import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { createFromBuffer } from "@dprint/formatter"
 import configs from "../../eslint.config.mjs"
-import { effect4, effect4Version, releaseFields } from "../release/rules.mjs"
 import { binaryOf } from "../runtimes/binaries.mjs"
+import { releaseFields } from "../workspace/published.mjs"
 import { build, install, root, tool } from "../workspace/workspace.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
+import { effect4, effect4Version } from "./versions.mjs"
 
 export const line = fileURLToPath(new URL("./line", import.meta.url))
 
@@ -113,7 +113,7 @@ export const blocksOf = (text, report = () => undefined) =>
   )
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
-export const strangers = (text, source, installed) =>
+const strangers = (text, source, installed) =>
   [...text.matchAll(
     /^(?:import|export|\}) (?:[^"\n]* )?(from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?")$/gm
   )]
@@ -123,13 +123,13 @@ export const strangers = (text, source, installed) =>
 const lineOf = (text, part) => text.split("\n").findIndex((row) => row.includes(part)) + 1
 
 /** Rules that match nothing in the sources. */
-export const unused = (used = applied) =>
+const unused = () =>
   [
     ...["modules", "members", "patterns", "properties", "omitted", "allowed"].flatMap((kind) =>
       Object.keys(rules[kind])
     ),
     ...rules.texts.map(([from]) => from)
-  ].filter((rule) => !used.has(rule)).map((rule) =>
+  ].filter((rule) => !applied.has(rule)).map((rule) =>
     `tools/effect4/rules.mjs: nothing in the sources is "${rule}"`
   )
 
@@ -318,7 +318,7 @@ const generate = (repository) => {
       examples.set(copy, code)
     }
   }
-  // bench.mjs runs this measurement.
+  // The benchmarks run this measurement on Effect 4 too.
   for (const file of ["harness.ts", "hit.ts"]) {
     const path = join("tools", "benchmarks", "src", file)
     const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
@@ -359,7 +359,7 @@ export const nodeOf = () => {
  *
  * @param {{ checked?: boolean, repository?: string }} options
  */
-export const buildLine = ({ checked = false, repository }) => {
+export const buildEffect4 = ({ checked = false, repository }) => {
   install("tools/effect4/line")
   const problems = generate(repository)
   for (const problem of problems) process.stderr.write(`${problem}\n`)
@@ -372,25 +372,4 @@ export const buildLine = ({ checked = false, repository }) => {
     join(folder, "packages/emulator/dist/store-api-emulator")
   )
   for (const end of [".mjs", ".third-party.txt"]) copyFileSync(`${from}${end}`, `${to}${end}`)
-}
-
-/** Packs all packages into a folder, and checks the tarballs as those of the Effect 3 line are checked. */
-export const packLine = async (out, repository) => {
-  const { checked, unpacked } = await import("../release/packages.mjs")
-  mkdirSync(out, { recursive: true })
-  const tarballs = packages.map((name) => {
-    const { status, stderr, stdout } = spawnSync("npm", [
-      "pack",
-      "--json",
-      "--pack-destination",
-      out
-    ], {
-      cwd: join(line, "packages", name),
-      encoding: "utf8",
-      shell: process.platform === "win32"
-    })
-    if (status !== 0) throw new Error(`npm pack failed\n${stdout}${stderr}`)
-    return unpacked(join(out, JSON.parse(stdout)[0].filename))
-  })
-  return checked(tarballs, repository, effect4)
 }

@@ -1,7 +1,6 @@
 /** Rewrites a source for Effect 3 into one for Effect 4, by the rules of rules.mjs. */
 import { posix } from "node:path"
 import ts from "typescript"
-import { effect4, effect4Version } from "../release/rules.mjs"
 import {
   allowed,
   forbidden,
@@ -12,6 +11,7 @@ import {
   properties,
   texts
 } from "./rules.mjs"
+import { effect4, effect4Version } from "./versions.mjs"
 
 /** How often each rule was applied. */
 export const applied = new Map()

@@ -2,7 +2,7 @@
 const layers = [
   "AccessTokenError AccessTokenMetrics internal/(advice|waitAtMost|withMessage|lifetime)",
   "AccessToken ClientCredentials TokenResponse " +
-  "internal/(backoff|baseUrl|boundedBody|configOf|credentials|httpErrors|instant|manualRedirect|monotonicMillis|options)",
+  "internal/(backoff|baseUrl|boundedBody|configOf|credentials|extra|httpErrors|instant|manualRedirect|monotonicMillis|options|userAgent)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",
   "TokenEndpoint SharedTokenSource TokenStoreContract AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
   "AuthorizedHttpClient",
@@ -37,6 +37,10 @@ const rule = (name, from, to) => ({ name, severity: "error", from, to })
 module.exports = {
   forbidden: [
     rule("no-circular", {}, { circular: true }),
+    {
+      ...rule("no-circle-of-tools", { path: "^tools/" }, { circular: true }),
+      scope: "folder"
+    },
     rule(
       "every-module-has-a-layer",
       { path: sources("core"), pathNot: layers.map(modules) },
@@ -84,7 +88,7 @@ module.exports = {
     })
   ],
   options: {
-    doNotFollow: { path: "node_modules|/dist/" },
+    doNotFollow: { path: "node_modules|/dist/|^tools/effect4/line/packages" },
     tsPreCompilationDeps: true,
     // Resolves the packages to their sources, without a build. The path must be absolute.
     tsConfig: { fileName: `${__dirname}/../tsconfig.sources.json` },

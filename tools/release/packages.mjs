@@ -5,15 +5,11 @@ import { dirname, join, resolve } from "node:path"
 import { checkPackage, createPackageFromTarballData, Package } from "@arethetypeswrong/core"
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
+import { line, packages as effect4Packages } from "../effect4/generate.mjs"
+import { effect4 } from "../effect4/versions.mjs"
+import { folders, releaseFields } from "../workspace/published.mjs"
 import { pnpmArguments, root } from "../workspace/workspace.mjs"
-import {
-  effect3,
-  folders,
-  problemsOf,
-  publicModules,
-  releaseFields,
-  versionProblems
-} from "./rules.mjs"
+import { effect3, problemsOf, publicModules, versionProblems } from "./rules.mjs"
 
 /** Packs in the order of the dependencies. */
 const packAll = (destination) => {
@@ -62,8 +58,28 @@ export const pack = (out, repository) => {
   return tarballs.map(unpacked)
 }
 
+/** Packs the generated packages for Effect 4 into a folder, and checks them. */
+export const packEffect4 = (out, repository) => {
+  const destination = resolve(out)
+  mkdirSync(destination, { recursive: true })
+  const tarballs = effect4Packages.map((name) => {
+    const { status, stderr, stdout } = spawnSync(
+      "npm",
+      ["pack", "--json", "--pack-destination", destination],
+      {
+        cwd: join(line, "packages", name),
+        encoding: "utf8",
+        shell: process.platform === "win32"
+      }
+    )
+    if (status !== 0) throw new Error(`npm pack failed\n${stdout}${stderr}`)
+    return unpacked(join(destination, JSON.parse(stdout)[0].filename))
+  })
+  return checked(tarballs, repository, effect4)
+}
+
 /** Reads a tarball. */
-export const unpacked = (tarball) => {
+const unpacked = (tarball) => {
   const packed = createPackageFromTarballData(readFileSync(tarball))
   const prefix = `/node_modules/${packed.packageName}/`
   const files = new Map(
@@ -118,12 +134,15 @@ const installCommand = (packages) => {
   }\n`
 }
 
-/** Checks the packages of one line. Reports each package or its problems, and returns these and the install command. */
-export const checked = async (packages, repository, line = effect3) => {
+/**
+ * Checks the packages for one major of Effect. Reports each package or its problems, and returns these
+ * and the install command.
+ */
+export const checked = async (packages, repository, versions = effect3) => {
   const problems = versionProblems(packages.map(({ version }) => version))
   for (const { files, name, version } of packages) {
     const found = [
-      ...problemsOf(files, repository, line),
+      ...problemsOf(files, repository, versions),
       ...await publintProblems(files),
       ...await attwProblems(files)
     ]

@@ -51,21 +51,21 @@ if (isReal && major * 1e6 + minor * 1e3 + patch < 11_005_001) {
 
 install()
 build()
-const { checked, pack } = await import("./packages.mjs")
-const { lineProblems, publications } = await import("./rules.mjs")
-const { buildLine, packLine } = await import("../effect4/generate.mjs")
+const { checked, pack, packEffect4 } = await import("./packages.mjs")
+const { majorProblems, publications } = await import("./rules.mjs")
+const { buildEffect4 } = await import("../effect4/generate.mjs")
 
 const out = mkdtempSync(join(tmpdir(), "release-"))
 process.on("exit", () => rmSync(out, { recursive: true }))
 
-buildLine({ repository: GITHUB_REPOSITORY })
+buildEffect4({ repository: GITHUB_REPOSITORY })
 const effect3 = await checked(pack(out, GITHUB_REPOSITORY), GITHUB_REPOSITORY)
-const effect4 = await packLine(out, GITHUB_REPOSITORY)
+const effect4 = await packEffect4(out, GITHUB_REPOSITORY)
 const { version } = effect3.packages[0]
 if (!dry && version === "0.0.0") refuse("0.0.0 is not a release: add a changeset.")
 
 const problems = [...effect3.problems, ...effect4.problems]
-if (!dry) problems.push(...lineProblems(version, effect4.packages[0].version))
+if (!dry) problems.push(...majorProblems(version, effect4.packages[0].version))
 if (problems.length > 0) refuse(problems.join("\n"))
 
 /** Whether npm has this version. Fails if npm does not respond. */

@@ -1,66 +1,13 @@
 /** Rules for each published package that publint and attw do not check. */
-import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { join, posix } from "node:path"
+import { posix } from "node:path"
 import { isDeepStrictEqual } from "node:util"
-import { parse } from "yaml"
-import { root } from "../workspace/workspace.mjs"
+import { effect4Version } from "../effect4/versions.mjs"
+import { catalog, folders, readJson, releaseFields } from "../workspace/published.mjs"
 
-const read = (path) => readFileSync(join(root, path), "utf8")
+const { engines, license } = readJson("package.json")
 
-const { engines, license } = JSON.parse(read("package.json"))
-
-/**
- * The ranges of the dependencies, one per name for all packages.
- *
- * @type {Readonly<Record<string, string>>}
- */
-export const catalog = parse(read("pnpm-workspace.yaml")).catalog
-
-/** The Node and the ranges that the manifests of the Effect 3 line must have. */
+/** The Node and the ranges that the manifests for Effect 3 must have. */
 export const effect3 = { node: engines.node, ranges: catalog }
-
-const installed4 = JSON.parse(read("tools/effect4/line/package.json")).devDependencies
-
-/** The same for the Effect 4 line. */
-export const effect4 = {
-  node: ">=22.19",
-  ranges: {
-    ...catalog,
-    ...Object.fromEntries(
-      ["effect", "@effect/platform-node"].map((name) => [name, installed4[name]])
-    )
-  }
-}
-
-/**
- * The folder below `packages` of each published package, by its name.
- *
- * @type {ReadonlyMap<string, string>}
- */
-export const folders = new Map(
-  readdirSync(join(root, "packages"))
-    .filter((folder) => existsSync(join(root, "packages", folder, "package.json")))
-    .map((folder) => [folder, JSON.parse(read(`packages/${folder}/package.json`))])
-    .filter(([, manifest]) => manifest.private !== true)
-    .map(([folder, { name }]) => [name, folder])
-)
-
-/** The fields of a package that is released from a repository on GitHub. Provenance is checked against `repository`. */
-export const releaseFields = (name, repository) => {
-  if (!/^[\w.-]+\/[\w.-]+$/.test(repository)) {
-    throw new Error(`Expected owner/name instead of ${repository}`)
-  }
-  const url = `https://github.com/${repository}`
-  return {
-    repository: {
-      type: "git",
-      url: `git+${url}.git`,
-      directory: `packages/${folders.get(name)}`
-    },
-    homepage: `${url}#readme`,
-    bugs: `${url}/issues`
-  }
-}
 
 /** An application has a command, and cannot be imported. */
 const isApplication = ({ bin, exports = {} }) =>
@@ -74,7 +21,7 @@ export const publicModules = (files) => {
     .filter((name) => manifest.exports[`./${name}`] !== null)
 }
 
-const fields = (manifest, _, line, repository) => {
+const fields = (manifest, _, versions, repository) => {
   const { bin, name } = manifest
   const entry = (module) => ({
     types: `./dist/${module}.d.ts`,
@@ -87,7 +34,7 @@ const fields = (manifest, _, line, repository) => {
   }
   const expected = {
     license,
-    engines: { node: line.node },
+    engines: { node: versions.node },
     publishConfig: { access: "public", provenance: true },
     scripts: undefined,
     sideEffects: isApplication(manifest) ? undefined : bin === undefined ? [] : ["./bin/*"],
@@ -133,11 +80,11 @@ const mustBePeer = (manifest, dependency) =>
   (!isApplication(manifest) && /^(effect$|@effect\/)/.test(dependency))
 
 /** The consumer finds a package that is imported but not declared: pnpm installs only what is declared. */
-const dependencies = (manifest, _, line) => {
+const dependencies = (manifest, _, versions) => {
   const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, version } =
     manifest
   const own = { ...dependencies, ...optionalDependencies }
-  const rangeOf = (name) => folders.has(name) ? `^${version}` : line.ranges[name]
+  const rangeOf = (name) => folders.has(name) ? `^${version}` : versions.ranges[name]
   return [
     ...Object.keys(own).filter((name) => mustBePeer(manifest, name)).map((name) =>
       `${name} must be a peer`
@@ -156,10 +103,10 @@ const dependencies = (manifest, _, line) => {
  * @param {string} [repository] `owner/name`, in a release
  * @returns {ReadonlyArray<string>}
  */
-export const problemsOf = (files, repository, line = effect3) => {
+export const problemsOf = (files, repository, versions = effect3) => {
   const manifest = JSON.parse(files.get("package.json"))
   return [fields, contents, dependencies].flatMap((rule) =>
-    rule(manifest, files, line, repository)
+    rule(manifest, files, versions, repository)
   )
 }
 
@@ -169,10 +116,6 @@ export const versionProblems = (versions) =>
     ? []
     : [`the versions of the packages are not one: ${versions.join(", ")}`]
 
-/** The version of the Effect 4 line: the next major, with the same minor and patch. 0.0.0 counts as 1.0.0. */
-export const effect4Version = (effect3) =>
-  effect3.replace(/^\d+/, (major) => String(Math.max(Number(major), 1) + 1))
-
 /** Makes an even major odd: in the version of a manifest, and in the headings and lists of a changelog. */
 export const withOddMajor = (text) =>
   text.replaceAll(
@@ -181,7 +124,7 @@ export const withOddMajor = (text) =>
   )
 
 /** Returns whether the two lines break the rule for their versions: an odd major, and the even one that follows it. */
-export const lineProblems = (effect3, effect4) =>
+export const majorProblems = (effect3, effect4) =>
   Number.parseInt(effect3) % 2 === 1 && effect4 === effect4Version(effect3)
     ? []
     : [

@@ -26,17 +26,6 @@ export const filesOf = (...patterns: ReadonlyArray<string>): ReadonlyArray<strin
 /** All pages but those of docs/reference/api, which are generated from the docstrings. */
 const pages = filesOf("*.md", ":!docs/reference/api")
 
-/** A source without its block comments, and with the string literals joined that it concatenates. */
-export const sourceOf = (path: string): string =>
-  read(path).replace(/\/\*[^]*?\*\//g, "").replace(/" \+\n\s+"/g, "")
-
-/** The first group of each match in these files, by default the sources of the packages that an application imports. */
-export const inSources = (
-  pattern: RegExp,
-  files = filesOf("packages/*/src/*.ts", ":!packages/cli", ":!packages/emulator")
-): ReadonlyArray<string> =>
-  files.flatMap((path) => [...sourceOf(path).matchAll(pattern)].map(([, name = ""]) => name))
-
 export interface Section {
   readonly heading: string
   /** The heading of the level above, if any. */

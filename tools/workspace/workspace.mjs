@@ -128,5 +128,5 @@ export const build = (...projects) => {
     ...chosen,
     ...(removed && !projects.includes("--force") ? ["--force"] : [])
   ])
-  run(process.execPath, [join(root, "tools/release/bundle.mjs"), ...packagesIn("packages")])
+  run(process.execPath, [join(root, "tools/workspace/bundle.mjs"), ...packagesIn("packages")])
 }

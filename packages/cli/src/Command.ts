@@ -1,13 +1,13 @@
 /** What a command is, for the parser, its help and its completion. */
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
-import type { Fault } from "./Fault.js"
+import type { CommandError } from "./CommandError.js"
 import type * as flags from "./flags.js"
 
-export type Run = Effect.Effect<void, Fault, FileSystem.FileSystem>
+export type Run = Effect.Effect<void, CommandError, FileSystem.FileSystem>
 
 /** The values of the flags, by name. */
-export type Given = Readonly<
+export type FlagValues = Readonly<
   Record<string, boolean | string | ReadonlyArray<string> | undefined>
 >
 
@@ -22,26 +22,26 @@ export interface Command {
   /** Command lines without the name of the program. */
   readonly examples: ReadonlyArray<string>
   /** None for a group of commands. */
-  readonly run?: (given: Given, args: ReadonlyArray<string>) => Run
+  readonly run?: (flagValues: FlagValues, args: ReadonlyArray<string>) => Run
 }
 
 /** The commands by their words, with a group before its members. */
 export type Commands = Readonly<Record<string, Command>>
 
-export const command = <F extends flags.Flags>(
+export const defineCommand = <F extends flags.Flags>(
   table: F,
-  { run, ...about }: Omit<Command, "flags" | "run"> & {
+  { run, ...description }: Omit<Command, "flags" | "run"> & {
     readonly run: (
-      given: flags.Values<F>,
+      flagValues: flags.Values<F>,
       argument: string,
       args: ReadonlyArray<string>
     ) => Run
   }
 ): Command => ({
-  ...about,
+  ...description,
   flags: table,
   // The parser creates the values from the same table as their type.
-  run: (given, args) => run(given as flags.Values<F>, args[0] ?? "", args)
+  run: (flagValues, args) => run(flagValues as flags.Values<F>, args[0] ?? "", args)
 })
 
 export const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run =>

@@ -4,8 +4,8 @@ import { Command as Parser, CommanderError, Option } from "commander"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Record from "effect/Record"
-import { type Command, type Commands, type Given, load, type Run } from "./Command.js"
-import { exitCodes, usage } from "./Fault.js"
+import { type Command, type Commands, type FlagValues, load, type Run } from "./Command.js"
+import { exitCodes, usageError } from "./CommandError.js"
 import * as flags from "./flags.js"
 import { Host, version } from "./Host.js"
 import * as output from "./output.js"
@@ -37,7 +37,7 @@ const run = (commands: Commands, args: ReadonlyArray<string>, lineOf: LineOf): R
   if (args.slice(0, [...args, "--"].indexOf("--")).some(isSecretFlag)) {
     const why =
       "A secret cannot be a flag, because other users of this machine can read flags."
-    return usage(`${why} Use STORE_API_CLIENT_SECRET or --secret-file.`)
+    return usageError(`${why} Use STORE_API_CLIENT_SECRET or --secret-file.`)
   }
   // Hidden, because only the completion scripts run it.
   if (args[0] === "__complete") {
@@ -60,23 +60,27 @@ const parse = (
 ): Run => {
   // Commander prints, and calls the action of a command, while it parses.
   const printed: Array<string> = []
-  const given: Texts = new Map()
-  let selected: Run = Effect.void
+  const texts: Texts = new Map()
+  let chosenRun: Run = Effect.void
   const root = makeRoot(lineOf, columns, (text) => void printed.push(text))
-  addFlags(root, flags.common, given, true)
+  addFlags(root, flags.commonFlags, texts, true)
   for (const [name, command] of Object.entries(commands)) {
     const { run } = command
     const hasMembers = isGroup(commands, name)
     const parser = addCommand(root, name, command, hasMembers, lineOf)
-    addFlags(parser, command.flags, given)
+    addFlags(parser, command.flags, texts)
     if (run === undefined) continue
     parser.action(() => {
       const [unknown] = hasMembers ? parser.args : []
       if (unknown !== undefined) parser.error(`error: unknown command '${unknown}'`)
-      const misplaced = [...given.keys()].find((flag) => !Object.hasOwn(command.flags, flag))
-      if (misplaced !== undefined) parser.error(`--${misplaced} is not a flag of ${name}.`)
-      const values = valuesOf(given, args, command.flags, (problem) => parser.error(problem))
-      selected = run(values, parser.args)
+      const misplacedFlag = [...texts.keys()].find((flag) =>
+        !Object.hasOwn(command.flags, flag)
+      )
+      if (misplacedFlag !== undefined) {
+        parser.error(`--${misplacedFlag} is not a flag of ${name}.`)
+      }
+      const values = valuesOf(texts, args, command.flags, (problem) => parser.error(problem))
+      chosenRun = run(values, parser.args)
     })
   }
   return Either.match(
@@ -86,9 +90,9 @@ const parse = (
         if (!(error instanceof CommanderError)) return Effect.die(error)
         const text = printed.join("")
         const isHelp = error.exitCode === 0 || error.code === "commander.help"
-        return isHelp ? output.write("stdout", text) : usage(sentenceOf(text))
+        return isHelp ? output.write("stdout", text) : usageError(sentenceOf(text))
       },
-      onRight: () => selected
+      onRight: () => chosenRun
     }
   )
 }
@@ -130,7 +134,7 @@ const addCommand = (
   const last = words.at(-1) ?? name
   const group = words.length === 1
     ? root
-    : root.commands.find((one) => one.name() === words[0])
+    : root.commands.find((parser) => parser.name() === words[0])
   const parser = (group ?? root).command(last)
     .helpCommand(hasMembers)
     .allowExcessArguments(hasMembers)
@@ -138,7 +142,7 @@ const addCommand = (
     .description(more === undefined ? `${text}.` : `${text}. ${more}`)
     .addHelpText(
       "after",
-      examples.reduce((all, line) => `${all}\n  $ ${lineOf(line)}`, "\nExamples:")
+      examples.reduce((text, line) => `${text}\n  $ ${lineOf(line)}`, "\nExamples:")
     )
     .showHelpAfterError(`See ${lineOf(`${name} --help`)}.`)
   return args === undefined
@@ -147,7 +151,7 @@ const addCommand = (
 }
 
 const isGroup = (commands: Commands, name: string): boolean =>
-  Object.keys(commands).some((other) => other.startsWith(`${name} `))
+  Object.keys(commands).some((member) => member.startsWith(`${name} `))
 
 /** The words of a command, without the name of the program. */
 const pathOf = (parser: Parser): string =>
@@ -158,11 +162,12 @@ const withHelp = (commands: Commands, args: ReadonlyArray<string>): ReadonlyArra
   if (args.length === 0) return ["--help"]
   if (args[0] !== "help") return args
   const words = args.slice(1)
-  const known = words.filter((_, index) =>
+  const knownWords = words.filter((_, index) =>
     Object.hasOwn(commands, words.slice(0, index + 1).join(" "))
   )
-  const isUnknown = known.length < words.length && commands[known.join(" ")]?.run === undefined
-  return isUnknown ? words.slice(0, known.length + 1) : [...known, "--help"]
+  const isUnknown = knownWords.length < words.length &&
+    commands[knownWords.join(" ")]?.run === undefined
+  return isUnknown ? words.slice(0, knownWords.length + 1) : [...knownWords, "--help"]
 }
 
 const exitCodesText = Object.values(exitCodes)
@@ -174,28 +179,33 @@ const exitCodesText = Object.values(exitCodes)
 type Texts = Map<string, ReadonlyArray<string>>
 
 /** Collects each value, before and after the command, so that a repeated flag is noticed. */
-const addFlags = (parser: Parser, table: flags.Flags, given: Texts, hidden = false): void => {
+const addFlags = (
+  parser: Parser,
+  table: flags.Flags,
+  texts: Texts,
+  isHidden = false
+): void => {
   for (const [name, { alias, text, value }] of Object.entries(table)) {
     const short = alias === undefined ? "" : `-${alias}, `
     const argument = value === undefined ? "" : ` <${value}>`
     const term = `${short}--${name}${argument}`
-    parser.addOption(new Option(term, text).hideHelp(hidden))
+    parser.addOption(new Option(term, text).hideHelp(isHidden))
     parser.on(
       `option:${name}`,
-      (text = "") => given.set(name, [...given.get(name) ?? [], String(text)])
+      (text = "") => texts.set(name, [...texts.get(name) ?? [], String(text)])
     )
   }
 }
 
 /** The values of the flags. Fails as the parser does if one is wrong. */
 const valuesOf = (
-  given: Texts,
+  flagTexts: Texts,
   args: ReadonlyArray<string>,
   table: flags.Flags,
   fail: (problem: string) => never
 ) =>
-  Record.map(table, ({ choices, many, value }, flag): Given[string] => {
-    const texts = given.get(flag) ?? []
+  Record.map(table, ({ choices, many, value }, flag): FlagValues[string] => {
+    const texts = flagTexts.get(flag) ?? []
     if (value === undefined) return texts.length > 0
     if (texts.length > 1 && many !== true) return fail(`--${flag} is given twice.`)
     // After `=`, such a text is a value.

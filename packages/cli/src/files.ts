@@ -3,7 +3,7 @@ import { parseEnv } from "node:util"
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
-import { configuration, type Fault } from "./Fault.js"
+import { type CommandError, configurationError } from "./CommandError.js"
 
 export const isNotFound = (error: PlatformError): boolean =>
   error._tag === "SystemError" && error.reason === "NotFound"
@@ -19,7 +19,7 @@ export const write = (path: string, text: string) =>
     yield* remove(part).pipe(
       Effect.zipRight(fs.writeFileString(part, text, { mode: 0o600, flag: "wx" })),
       Effect.zipRight(fs.rename(part, path)),
-      Effect.mapError(() => configuration(`Cannot write ${path}.`)),
+      Effect.mapError(() => configurationError(`Cannot write ${path}.`)),
       Effect.ensuring(Effect.ignore(remove(part)))
     )
   })
@@ -28,11 +28,11 @@ export const write = (path: string, text: string) =>
 export const assignment = (
   variable: string,
   value: string | undefined
-): Effect.Effect<string, Fault> => {
+): Effect.Effect<string, CommandError> => {
   if (value === undefined) return Effect.succeed("")
   const line = ["'", "`", "\""].map((quote) => `${variable}=${quote}${value}${quote}\n`)
     .find((line) => parseEnv(line)[variable] === value)
   return line === undefined
-    ? configuration(`${variable} has too many kinds of quotes for a file.`)
+    ? configurationError(`${variable} has too many kinds of quotes for a file.`)
     : Effect.succeed(line)
 }

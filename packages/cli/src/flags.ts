@@ -1,7 +1,7 @@
 /** The flags that several commands have. The parser, the help and the completion are built from such tables. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Fault, usage } from "./Fault.js"
+import { type CommandError, usageError } from "./CommandError.js"
 
 /** A flag. One without `value` is a switch. */
 export interface Flag {
@@ -32,16 +32,16 @@ type Value<F> = F extends { readonly choices: ReadonlyArray<infer Choice> } ? Ch
 export const timeOf = (
   flag: string,
   text: string
-): Effect.Effect<Duration.Duration, Fault> => {
+): Effect.Effect<Duration.Duration, CommandError> => {
   const [, count, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? []
   const millis = Number(count) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit] ?? NaN)
   return millis > 0
     ? Effect.succeed(Duration.millis(millis))
-    : usage(`${flag} must be a time such as 500ms, 30s or 2m.`)
+    : usageError(`${flag} must be a time such as 500ms, 30s or 2m.`)
 }
 
 /** The flags of every command that needs a token. They may also precede its name. */
-export const common = {
+export const commonFlags = {
   "auth-url": { value: "URL", text: "Base URL of the token service (STORE_API_AUTH_URL)" },
   "api-url": { value: "URL", text: "Base URL of the API (STORE_API_URL)" },
   "client-id": { value: "ID", text: "Id of the client (STORE_API_CLIENT_ID)" },
@@ -58,11 +58,11 @@ export const common = {
 } as const satisfies Flags
 
 /** The flags of every command that acquires a token for its own use. */
-export const caching = {
+export const cacheFlags = {
   "force-refresh": { text: "Get a new token, and cache it" },
   "no-cache": { text: "Neither read nor write the cache" }
 } as const satisfies Flags
 
-export const json = { json: { text: "Print JSON" } } as const satisfies Flags
+export const jsonFlag = { json: { text: "Print JSON" } } as const satisfies Flags
 
-export const none = {} as const satisfies Flags
+export const noFlags = {} as const satisfies Flags

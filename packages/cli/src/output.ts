@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
 import * as HashSet from "effect/HashSet"
 import * as Logger from "effect/Logger"
-import { type Fault, unwritable } from "./Fault.js"
+import { type CommandError, outputError } from "./CommandError.js"
 import { Host, type Service } from "./Host.js"
 
 type Out = "stdout" | "stderr"
@@ -16,7 +16,7 @@ const hasColours = ({ process }: Service, out: Out): boolean =>
 
 const colours = { red: 31, green: 32, yellow: 33 }
 
-export const painted = (
+export const paint = (
   host: Service,
   out: Out,
   colour: keyof typeof colours,
@@ -24,7 +24,10 @@ export const painted = (
 ): string => hasColours(host, out) ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
 
 /** Waits until the text is written, so that a slow reader also slows the server down. */
-export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, Fault> =>
+export const write = (
+  out: Out,
+  text: string | Uint8Array
+): Effect.Effect<void, CommandError> =>
   Effect.flatMap(Host, ({ process }) =>
     Effect.async((resume) => {
       process[out].write(text, (error?: NodeJS.ErrnoException | null) => {
@@ -33,12 +36,13 @@ export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, 
         resume(
           error === null || error === undefined
             ? Effect.void
-            : unwritable(`Cannot write to ${out}.`)
+            : outputError(`Cannot write to ${out}.`)
         )
       })
     }))
 
-export const line = (text: string): Effect.Effect<void, Fault> => write("stdout", `${text}\n`)
+export const line = (text: string): Effect.Effect<void, CommandError> =>
+  write("stdout", `${text}\n`)
 
 /** Shows control characters as `cat -v` does. Those of a server could move the cursor, set a title or reverse text. */
 export const visible = (text: string): string =>
@@ -69,6 +73,12 @@ export const inWords = (millis: number): string => {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
+/** Joins words as in a sentence: "a, b and c". */
+export const listInWords = (words: ReadonlyArray<string>): string =>
+  words.length < 2
+    ? words.join()
+    : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
+
 /** Prints what a person should know but no program reads. */
 export const note = (text: string): Effect.Effect<void> =>
   Effect.ignore(write("stderr", `store-api: ${text}\n`))
@@ -78,7 +88,7 @@ export const problem = (message: string): Effect.Effect<void> =>
   Effect.zipWith(
     Host,
     forPerson("stderr", message),
-    (host, text) => painted(host, "stderr", "red", text)
+    (host, text) => paint(host, "stderr", "red", text)
   ).pipe(
     Effect.flatMap(note)
   )
@@ -91,8 +101,15 @@ export const whileWaiting = <A, E, R>(
   const slow = Effect.interruptible(
     Effect.delay(note(`Waiting for ${what}. Press Ctrl+C to stop.`), "2 seconds")
   )
-  const noted = Effect.acquireUseRelease(Effect.fork(slow), () => effect, Fiber.interruptFork)
-  return Effect.flatMap(Host, ({ process }) => process.stderr.isTTY === true ? noted : effect)
+  const withNote = Effect.acquireUseRelease(
+    Effect.fork(slow),
+    () => effect,
+    Fiber.interruptFork
+  )
+  return Effect.flatMap(
+    Host,
+    ({ process }) => process.stderr.isTTY === true ? withNote : effect
+  )
 }
 
 /** Writes log entries, such as the library's warnings, to standard error. Starts sooner than a layer would. */
@@ -104,7 +121,7 @@ export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effe
           ", "
         )
       const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
-      const level = painted(host, "stderr", "yellow", logLevel.label.toLowerCase())
+      const level = paint(host, "stderr", "yellow", logLevel.label.toLowerCase())
       host.process.stderr.write(
         `store-api: ${level}: ${words}${details === "" ? "" : ` (${details})`}\n`
       )

@@ -4,7 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { exitCodes } from "./Fault.js"
+import { exitCodes } from "./CommandError.js"
 
 // A closed pipe (`| head`) ends the run without an error, but the run continues if only standard error is closed.
 // The command that writes reports any other failure of standard output.
@@ -15,11 +15,11 @@ process.stderr.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") process.exit(exitCodes.output.code)
 })
 
-let interrupted: number = exitCodes.interrupted.code
+let interruptedCode: number = exitCodes.interrupted.code
 // The first signal sets the exit code. Without a listener, the next one ends the process at once.
 const onSignal = (signal: NodeJS.Signals) => {
   process.off("SIGINT", onSignal).off("SIGTERM", onSignal)
-  if (signal === "SIGTERM") interrupted = 143
+  if (signal === "SIGTERM") interruptedCode = 143
   // The terminal shows ^C, so the shell's prompt needs a new line.
   else if (process.stderr.isTTY) process.stderr.write("\n")
 }
@@ -41,7 +41,7 @@ export const runMain = (
     disablePrettyLogger: true,
     teardown: (exit: Exit.Exit<unknown, unknown>) => {
       if (Exit.isSuccess(exit)) process.exit(Number(exit.value))
-      if (Cause.isInterruptedOnly(exit.cause)) process.exit(interrupted)
+      if (Cause.isInterruptedOnly(exit.cause)) process.exit(interruptedCode)
       process.stderr.write(
         `store-api failed unexpectedly: ${String(Cause.squash(exit.cause))}\n`,
         () => {

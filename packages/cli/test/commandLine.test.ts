@@ -1,15 +1,18 @@
-import { assert, describe } from "@effect/vitest"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
-import { exitCodes } from "../src/Fault.js"
+import { exitCodes } from "../src/CommandError.js"
 import {
   demoSecret,
   hasColours,
   newUser,
   onTerminal,
   prints,
+  profilesOf,
   refuses,
   run,
   started,
@@ -18,7 +21,7 @@ import {
 } from "./support/cli.js"
 
 /** Lines that are wrong, and the message for each. */
-const refused: ReadonlyArray<readonly [line: string, message: string]> = [
+const wrongLines: ReadonlyArray<readonly [line: string, message: string]> = [
   [
     "token --Profile books",
     "Unknown option '--Profile'. Did you mean --profile? See store-api token --help."
@@ -99,25 +102,23 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ["completion tcsh", "The shell must be one of bash, zsh, fish."]
 ]
 
-describe("a line that cannot be used", () => {
-  test.live.each(refused)(
-    "%s: fails with a line that says what to do, and sends nothing",
-    function*([line, message]) {
-      const { emulator, user } = yield* started
-      yield* refuses(user, line, 2, message)
-      deepStrictEqual(yield* emulator.requests, [])
-    }
-  )
-
-  test.live("common flags may stand before the command, with a space or with =", function*() {
+test.live.each(wrongLines)(
+  "a wrong line fails with a message that says what to do, before anything is sent: %s",
+  function*([line, message]) {
     const { emulator, user } = yield* started
-    const nowhere = withEnv(user, { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
-    for (
-      const line of [`--auth-url ${emulator.url} token`, `token --auth-url=${emulator.url}`]
-    ) {
-      yield* prints(nowhere, line)
-    }
-  })
+    yield* refuses(user, line, 2, message)
+    deepStrictEqual(yield* emulator.requests, [])
+  }
+)
+
+test.live("common flags may stand before the command or after it", function*() {
+  const { emulator, user } = yield* started
+  const nowhere = withEnv(user, { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
+  for (
+    const line of [`--auth-url ${emulator.url} token`, `token --auth-url=${emulator.url}`]
+  ) {
+    yield* prints(nowhere, line)
+  }
 })
 
 const commands = [
@@ -138,161 +139,197 @@ const commands = [
 
 const widest = (lines: ReadonlyArray<string>) => Math.max(...lines.map((line) => line.length))
 
-describe("help", () => {
-  test.live("lists the commands and the exit codes, in 80 columns", function*() {
+test.live("--help lists the commands", function*() {
+  const help = yield* prints(yield* newUser({}), "--help")
+  for (const command of commands) {
+    if (!command.includes(" ")) assert.match(help, new RegExp(`^ {2}${command} `, "m"))
+  }
+})
+
+test.live("--help lists the exit codes", function*() {
+  const help = yield* prints(yield* newUser({}), "--help")
+  for (const { code, text } of Object.values(exitCodes)) {
+    assert.include(help, `${code}  ${text}\n`)
+  }
+})
+
+test.live.each([[[]], [["help"]], [["-h"]]])(
+  "the arguments %o print the same help as --help",
+  function*([args]) {
     const user = yield* newUser({})
-    const whole = yield* prints(user, "--help")
-    for (const args of [[], ["help"], ["-h"]]) {
-      assert.strictEqual(yield* prints(user, args), whole)
-    }
-    for (const command of commands) {
-      if (!command.includes(" ")) assert.match(whole, new RegExp(`^ {2}${command} `, "m"))
-    }
-    for (const { code, text } of Object.values(exitCodes)) {
-      assert.include(whole, `${code}  ${text}\n`)
-    }
-    assert.isAtMost(widest(whole.split("\n")), 80)
-  })
+    assert.strictEqual(yield* prints(user, args), yield* prints(user, "--help"))
+  }
+)
 
-  test.live.each(commands)(
-    "of %s has a usage line, one line per flag in 80 columns and two examples, and fits into 60 columns",
-    function*(command) {
-      const user = yield* newUser({})
-      const words = command.split(" ")
-      const help = yield* prints(user, [...words, "--help"])
-      const lines = help.split("\n")
-      assert.isTrue(lines[0]?.startsWith(`Usage: store-api ${command} `))
-      assert.lengthOf(lines.filter((line) => line.startsWith("  $ store-api ")), 2)
-      assert.isAtMost(widest(lines), 80)
-      // zsh and fish would look for files.
-      const examples = lines.filter((line) => line.startsWith("  $ ")).join(" ")
-      assert.notMatch(examples.replace(/'[^']*'/g, ""), /[?*[\]^#()]/)
-      const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
-      for (const line of options.split("\n")) {
-        assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
-      }
-      assert.isFalse(hasColours(help))
-      const again = /^(profile|emulator)$/.test(command)
-        ? [command, "help"]
-        : ["help", ...words, "/more"]
-      for (const args of [["help", ...words], again]) {
-        assert.strictEqual(yield* prints(user, args), help)
-      }
-      const { screen } = yield* onTerminal(user, [...words, "--help"], { columns: 60 })
-      assert.isAtMost(
-        widest(screen.split("\r\n").filter((line) => !line.startsWith("  $ "))),
-        60,
-        screen
-      )
-    }
+/** The lines of the help of a command. */
+const helpOf = (command: string) =>
+  Effect.map(
+    Effect.flatMap(newUser({}), (user) => prints(user, `${command} --help`.trimStart())),
+    (text) => text.split("\n")
   )
+const isExample = (line: string) => line.startsWith("  $ ")
 
-  test.live("--version prints the version", function*() {
-    assert.match(yield* prints(yield* newUser({}), "--version"), /^\d+\.\d+\.\d+\n$/)
-  })
+test.live.each(["", ...commands])(
+  "the help of a command fits into 80 columns: %s",
+  function*(command) {
+    assert.isAtMost(widest(yield* helpOf(command)), 80)
+  }
+)
+
+test.live.each(commands)(
+  "the help of a command fits into a terminal of 60 columns: %s",
+  function*(command) {
+    const args = [...command.split(" "), "--help"]
+    const { screen } = yield* onTerminal(yield* newUser({}), args, { columns: 60 })
+    const lines = screen.split("\r\n").filter((line) => !isExample(line))
+    assert.isAtMost(widest(lines), 60, screen)
+  }
+)
+
+test.live.each(commands)(
+  "the help of a command begins with its usage line: %s",
+  function*(command) {
+    const [usage] = yield* helpOf(command)
+    assert.isTrue(usage?.startsWith(`Usage: store-api ${command} `))
+  }
+)
+
+test.live.each(commands)(
+  "the help of a command has two examples that a shell can run: %s",
+  function*(command) {
+    const examples = (yield* helpOf(command)).filter(isExample)
+    assert.lengthOf(examples.filter((line) => line.startsWith("  $ store-api ")), 2)
+    // zsh and fish would look for files.
+    assert.notMatch(examples.join(" ").replace(/'[^']*'/g, ""), /[?*[\]^#()]/)
+  }
+)
+
+test.live.each(commands)(
+  "the help of a command has one line for each flag: %s",
+  function*(command) {
+    const help = (yield* helpOf(command)).join("\n")
+    const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
+    for (const line of options.split("\n")) {
+      assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
+    }
+  }
+)
+
+test.live.each(commands)(
+  "help COMMAND prints the same help as COMMAND --help: %s",
+  function*(command) {
+    const user = yield* newUser({})
+    const words = command.split(" ")
+    const help = yield* prints(user, [...words, "--help"])
+    const again = /^(profile|emulator)$/.test(command)
+      ? [command, "help"]
+      : ["help", ...words, "/more"]
+    for (const args of [["help", ...words], again]) {
+      assert.strictEqual(yield* prints(user, args), help)
+    }
+  }
+)
+
+test.live("--version prints the version", function*() {
+  assert.match(yield* prints(yield* newUser({}), "--version"), /^\d+\.\d+\.\d+\n$/)
 })
 
 /** `shells.slow.test.ts` drives the scripts in each shell. */
-describe("completion", () => {
-  const offered: ReadonlyArray<
-    readonly [words: ReadonlyArray<string>, offers: ReadonlyArray<string>]
-  > = [
-    [["profile", ""], ["add", "show", "list", "remove"]],
-    [["help", "profile", ""], ["add", "show", "list", "remove"]],
-    [["token", "--profile", ""], ["books"]],
-    [["token", "--profile", "=", "b"], ["books"]],
-    [["token", "--profile=b"], ["--profile=books"]],
-    [["profile", "remove", ""], ["books"]],
-    [["emulator", "--scenario", "token/4"], Scenario.names],
-    [["emulator", "fail", "token/4"], Scenario.names],
-    [["emulator", ""], ["fail", "clear", "revoke", "requests", "tokens"]],
-    [["token", "--format", ""], ["token", "header", "json"]],
-    [["completion", ""], ["bash", "zsh", "fish"]],
-    // Paths are for the shell to complete.
-    [["token", "--secret-file", ""], []],
-    [["call", ""], []]
-  ]
-
-  test.live("offers commands, their flags, profiles, scenarios and formats, and leaves paths to the shell", function*() {
-    const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
-    yield* run(
-      user,
-      [
-        "profile",
-        "add",
-        "books",
-        "--auth-url",
-        "https://auth.example",
-        "--client-id",
-        "me",
-        "--no-verify"
-      ]
-    )
-    const rows = (...words: ReadonlyArray<string>) =>
-      Effect.map(
-        prints(user, ["__complete", ...words]),
-        (text) => text.split("\n").slice(0, -1)
-      )
-    const completed = (...words: ReadonlyArray<string>) =>
-      Effect.map(rows(...words), (rows) => rows.map((row) => row.replace(/\t.+/, "")))
-    assert.include(yield* rows(""), "token\tPrint an access token for another program")
-    assert.include(
-      yield* rows("call", "-"),
-      "--fail\tExit with code 7 for a status of 300 or more"
-    )
-    assert.match((yield* rows("emulator", "--scenario", ""))[0] ?? "", /^[\w/-]+\t.+/)
-    for (const [words, offers] of offered) {
-      deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
-    }
-    assert.includeMembers(yield* completed(""), [
-      "token",
-      "call",
-      "profile",
-      "completion",
-      "help"
-    ])
-    assert.include(yield* completed("--profile", "books", ""), "token")
-    assert.include(yield* completed("help", "to"), "token")
-    const ofCall = yield* completed("call", "/orders", "-")
-    assert.includeMembers(ofCall, ["--include", "--profile", "--help"])
-    assert.notInclude(ofCall, "--scenario")
+/** The rows for the last of these words, for a user with the profile `books`. */
+const complete = (words: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const user = yield* newUser({})
+    mkdirSync(profilesOf(user), { recursive: true })
+    writeFileSync(join(profilesOf(user), "books.env"), "")
+    return (yield* prints(user, ["__complete", ...words])).split("\n").slice(0, -1)
   })
+const offer = (words: ReadonlyArray<string>) =>
+  Effect.map(complete(words), (rows) => rows.map((row) => row.replace(/\t.+/, "")))
+
+test.live.each<[what: string, words: ReadonlyArray<string>, ...ReadonlyArray<string>]>([
+  ["a command", [""], "token\tPrint an access token for another program"],
+  ["a flag", ["call", "-"], "--fail\tExit with code 7 for a status of 300 or more"]
+])("completion offers %s with its meaning", function*([, words, row]) {
+  assert.include(yield* complete(words), row)
 })
 
-test.live("40 columns suffice for the steps of check, and 60 for status, which are indented from their second line", function*() {
-  const { user } = yield* started
-  const narrow = (user: User, line: string, columns: number) =>
-    Effect.map(
-      onTerminal(withEnv(user, { NO_COLOR: "1" }), [line], { columns }),
-      ({ screen }) => screen.trimEnd().split("\r\n")
-    )
-  for (const secret of [demoSecret, "another-invented-secret"]) {
-    const who = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
-    const lines = yield* narrow(who, "check", 40)
-    const { stdout } = yield* run(who, ["check"])
-    assert.isAtMost(
-      widest(lines.filter((line) => !/^ +http/.test(line))),
-      40,
-      lines.join("\n")
-    )
+test.live("completion offers a scenario with its outcome", function*() {
+  assert.match((yield* complete(["emulator", "--scenario", ""]))[0] ?? "", /^[\w/-]+\t.+/)
+})
+
+const shells = ["bash", "zsh", "fish"]
+const actions = ["add", "show", "list", "remove"]
+
+test.live.each<[what: string, words: ReadonlyArray<string>, offers: ReadonlyArray<string>]>([
+  ["the commands of a group", ["profile", ""], actions],
+  ["the commands of a group after help", ["help", "profile", ""], actions],
+  ["profiles after --profile", ["token", "--profile", ""], ["books"]],
+  ["profiles after = as a word", ["token", "--profile", "=", "b"], ["books"]],
+  ["profiles after --profile=", ["token", "--profile=b"], ["--profile=books"]],
+  ["profiles to remove", ["profile", "remove", ""], ["books"]],
+  ["scenarios after --scenario", ["emulator", "--scenario", "token/4"], Scenario.names],
+  ["scenarios after fail", ["emulator", "fail", "token/4"], Scenario.names],
+  [
+    "the commands that steer an emulator",
+    ["emulator", ""],
+    ["fail", "clear", "revoke", "requests", "tokens"]
+  ],
+  ["formats", ["token", "--format", ""], ["token", "header", "json"]],
+  ["shells", ["completion", ""], shells],
+  ["no path of a flag, which the shell completes", ["token", "--secret-file", ""], []],
+  ["no path of the API", ["call", ""], []]
+])("completion offers %s", function*([, words, offers]) {
+  deepStrictEqual(yield* offer(words), [...offers])
+})
+
+test.live.each<[words: ReadonlyArray<string>, offers: ReadonlyArray<string>]>([
+  [[""], ["token", "call", "profile", "completion", "help"]],
+  [["--profile", "books", ""], ["token"]],
+  [["help", "to"], ["token"]],
+  [["call", "/orders", "-"], ["--include", "--profile", "--help"]]
+])("completion after %o offers %o among others", function*([words, offers]) {
+  assert.includeMembers(yield* offer(words), [...offers])
+})
+
+test.live("completion offers no flag of another command", function*() {
+  assert.notInclude(yield* offer(["call", "/orders", "-"]), "--scenario")
+})
+
+/** The lines of a command on a terminal of so many columns. */
+const linesIn = (columns: number, user: User, line: string) =>
+  Effect.map(
+    onTerminal(withEnv(user, { NO_COLOR: "1" }), [line], { columns }),
+    ({ screen }) => screen.trimEnd().split("\r\n")
+  )
+
+test.live.each([["succeeds", demoSecret], ["fails", "another-invented-secret"]])(
+  "the steps of a check that %s fit into 40 columns, with later lines indented",
+  function*([, secret]) {
+    const user = withEnv((yield* started).user, { STORE_API_CLIENT_SECRET: secret })
+    const lines = yield* linesIn(40, user, "check")
+    const text = lines.join("\n")
+    assert.isAtMost(widest(lines.filter((line) => !/^ +http/.test(line))), 40, text)
     const steps = lines.filter((line) => !/^ {5}\S/.test(line))
     for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
     assert.isBelow(steps.length, lines.length)
+    const { stdout } = yield* run(user, ["check"])
     const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
-    deepStrictEqual(words(lines.join("\n")), words(stdout))
-    // A pipe gets each step and each remedy on one line, for grep.
-    assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
+    deepStrictEqual(words(text), words(stdout))
   }
+)
+
+test.live("the token in a status fits into 60 columns", function*() {
+  const { user } = yield* started
   yield* run(user, ["token"], { shows: true })
-  assert.match((yield* narrow(user, "status", 60))[1] ?? "", /^token {4}valid for .{1,48}$/)
+  assert.match((yield* linesIn(60, user, "status"))[1] ?? "", /^token {4}valid for .{1,48}$/)
 })
 
-test.live("colours are for a terminal that has them, and not for CI", function*() {
-  const user = yield* newUser({})
-  const seen = (env: User["env"]) =>
-    Effect.map(onTerminal(withEnv(user, env), ["check"]), ({ screen }) => hasColours(screen))
-  deepStrictEqual(
-    yield* Effect.forEach([{}, { NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }], seen),
-    [true, false, false, false]
-  )
+test.live.each<[what: string, env: User["env"], isColoured: boolean]>([
+  ["has colours", {}, true],
+  ["has no colours with NO_COLOR", { NO_COLOR: "1" }, false],
+  ["has no colours if it cannot show them", { TERM: "dumb" }, false],
+  ["has no colours in CI", { CI: "true" }, false]
+])("a terminal %s", function*([, env, isColoured]) {
+  const { screen } = yield* onTerminal(yield* newUser(env), ["check"])
+  assert.strictEqual(hasColours(screen), isColoured)
 })

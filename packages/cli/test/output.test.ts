@@ -1,6 +1,6 @@
 /** Runs each command as a user does, on a terminal and in a pipe, and compares the output. */
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault } from "@store-api/emulator"
 import { until } from "@store-api/testing/network"
@@ -48,10 +48,10 @@ interface Case {
   readonly colours?: ReadonlyArray<string>
 }
 
-const step = (word: "ok  " | "FAIL", name: string, said: string): RegExp =>
-  new RegExp(`^${word} ${name.padEnd(17)} *\\d+ ms {3}${said}$`)
+const step = (word: "ok  " | "FAIL", name: string, message: string): RegExp =>
+  new RegExp(`^${word} ${name.padEnd(17)} *\\d+ ms {3}${message}$`)
 
-const reached = [
+const connectionSteps = [
   step(
     "ok  ",
     "configuration",
@@ -63,7 +63,7 @@ const reached = [
 const clocks = step("ok  ", "clock", "agrees with the server's")
 const refusal =
   /^store-api: The token endpoint refused the request \(status 401, invalid_client.*: check the client id and secret\.$/
-const refused = {
+const refusedCase = {
   wrongSecret: true,
   code: 4,
   lines: [],
@@ -75,14 +75,14 @@ const empty = /^folder {3}\/.*tokens$/
 const none = /^store-api: No valid token is cached for this service, client and secret\.$/
 
 const cases: ReadonlyArray<Case> = [
-  { name: "token that is refused", line: "token", ...refused },
-  { name: "call that gets no token", line: "call /orders", ...refused },
+  { name: "token that is refused", line: "token", ...refusedCase },
+  { name: "call that gets no token", line: "call /orders", ...refusedCase },
   {
     name: "check",
     line: "check /orders",
     code: 0,
     lines: [
-      ...reached,
+      ...connectionSteps,
       step("ok  ", "token request", "a token valid for 1 h 0 min"),
       clocks,
       step("ok  ", "API call", "the API responded with 200")
@@ -96,7 +96,7 @@ const cases: ReadonlyArray<Case> = [
     wrongSecret: true,
     code: 4,
     lines: [
-      ...reached,
+      ...connectionSteps,
       step("FAIL", "token request", "the endpoint responded with 401"),
       /^ {5}The token endpoint refused the request \(status 401, .*: check the client id and secret/,
       clocks
@@ -133,162 +133,173 @@ const matches = (text: string, expected: ReadonlyArray<RegExp>) => {
   for (const [index, line] of expected.entries()) assert.match(lines[index] ?? "", line)
 }
 
+/** Prints the name of a folder, which is the secret. */
+const argsWithSecret = ({ cwd }: User) => ["status", "--cache-dir", join(cwd, demoSecret)]
+
 /** The colours of a screen, by name if they have one. */
 const coloursOf = (screen: string) =>
   [...new Set(screen.match(/\u001b\[[1-9][\d;]*m/g))].map((code) => colours[code] ?? code)
     .sort()
 
-describe("store-api", () => {
-  test.live.each(cases)(
-    "$name: a terminal shows the lines of a pipe, in colours",
-    function*(one) {
-      const args = one.line.split(" ")
-      const prepared = Effect.gen(function*() {
-        const { emulator, user } = yield* started
-        if (one.after !== undefined) yield* run(user, [one.after], { shows: true })
-        const wrong = withEnv(user, {
-          STORE_API_CLIENT_SECRET: "another-invented-secret-which-is-wrong"
-        })
-        return {
-          requests: tokenRequests(emulator),
-          user: one.wrongSecret === true ? wrong : user
-        }
-      })
-      const inPipe = yield* prepared
-      const { code, stderr, stdout } = yield* run(inPipe.user, args)
-      assert.isFalse(hasColours(stdout + stderr))
-      matches(stdout, one.lines)
-      matches(stderr, one.note ?? [])
-      const onScreen = yield* prepared
-      const shown = yield* onTerminal(onScreen.user, args, { columns })
-      matches(linesOf(shown.screen).join("\n"), [...one.lines, ...one.note ?? []])
-      deepStrictEqual(coloursOf(shown.screen), one.colours ?? [])
-      deepStrictEqual([code, shown.code], [one.code, one.code])
-      deepStrictEqual([yield* inPipe.requests, yield* onScreen.requests], [
-        one.requests,
-        one.requests
-      ])
-    }
-  )
-
-  test.live("token warns on a terminal, in yellow", function*() {
+/** The arguments of a case, a user for it, and the token requests of that user. */
+const prepare = ({ after, line, wrongSecret }: Case) =>
+  Effect.gen(function*() {
     const { emulator, user } = yield* started
-    const { screen } = yield* onTerminal(user, ["token"], { columns, shows: true })
-    const warning =
-      "store-api: warn: The token is on the screen, where other people may see it. A pipe is safer."
-    deepStrictEqual(linesOf(screen), [warning, yield* lastToken(emulator)])
-    deepStrictEqual(coloursOf(screen), ["yellow"])
+    if (after !== undefined) yield* run(user, [after], { shows: true })
+    const wrong = { STORE_API_CLIENT_SECRET: "another-invented-secret-which-is-wrong" }
+    return {
+      args: line.split(" "),
+      requests: tokenRequests(emulator),
+      user: wrongSecret === true ? withEnv(user, wrong) : user
+    }
   })
+
+test.live.each(cases)("a pipe gets these lines without colours: $name", function*(row) {
+  const { args, requests, user } = yield* prepare(row)
+  const { code, stderr, stdout } = yield* run(user, args)
+  assert.isFalse(hasColours(stdout + stderr))
+  matches(stdout, row.lines)
+  matches(stderr, row.note ?? [])
+  deepStrictEqual([code, yield* requests], [row.code, row.requests])
+})
+
+test.live.each(cases)(
+  "a terminal shows the lines of a pipe in colours: $name",
+  function*(row) {
+    const { args, requests, user } = yield* prepare(row)
+    const { code, screen } = yield* onTerminal(user, args, { columns })
+    matches(linesOf(screen).join("\n"), [...row.lines, ...row.note ?? []])
+    deepStrictEqual(coloursOf(screen), row.colours ?? [])
+    deepStrictEqual([code, yield* requests], [row.code, row.requests])
+  }
+)
+
+test.live("token warns on a terminal, in yellow", function*() {
+  const { emulator, user } = yield* started
+  const { screen } = yield* onTerminal(user, ["token"], { columns, shows: true })
+  const warning =
+    "store-api: warn: The token is on the screen, where other people may see it. A pipe is safer."
+  deepStrictEqual(linesOf(screen), [warning, yield* lastToken(emulator)])
+  deepStrictEqual(coloursOf(screen), ["yellow"])
 })
 
 // Without this, all that was found clean above might not have been searched at all.
 test.live.each<
-  [place: string, runs: (user: User, args: ReadonlyArray<string>) => Effect.Effect<unknown>]
+  [
+    what: string,
+    runs: (user: User, args: ReadonlyArray<string>) => Effect.Effect<unknown>,
+    argsOf: (user: User) => ReadonlyArray<string>,
+    isClean: boolean
+  ]
 >([
-  ["a pipe", run],
-  ["a terminal", onTerminal]
-])("a token that was not asked for would be found in %s, and a secret", function*([, runs]) {
-  const { emulator, user } = yield* started
-  const print = (args: ReadonlyArray<string>) => Effect.exit(runs(user, args))
-  const withToken = yield* print(["token"])
-  assert.isNotEmpty(yield* emulator.tokens)
-  const withSecret = yield* print(["status", "--cache-dir", join(user.cwd, demoSecret)])
-  const clean = yield* print(["status"])
-  deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
+  ["a token in a pipe fails", run, () => ["token"], false],
+  ["a token on a terminal fails", onTerminal, () => ["token"], false],
+  ["a secret in a pipe fails", run, argsWithSecret, false],
+  ["a secret on a terminal fails", onTerminal, argsWithSecret, false],
+  ["nothing private in a pipe succeeds", run, () => ["status"], true],
+  ["nothing private on a terminal succeeds", onTerminal, () => ["status"], true]
+])("a run of these tests that prints %s", function*([, runs, argsOf, isClean]) {
+  const { user } = yield* started
+  assert.strictEqual(Exit.isSuccess(yield* Effect.exit(runs(user, argsOf(user)))), isClean)
 })
 
-describe("token, call and check", () => {
-  const commands = ["token", "call /orders", "check /orders"].map((line) => line.split(" "))
+const commands = ["token", "call /orders", "check /orders"].map((line) => line.split(" "))
 
-  /** What a command says to do: the last line of standard error, or in a check the line below the step that failed. */
-  const adviceOf = ({ stderr, stdout }: Outcome) =>
-    [...(stderr || stdout).matchAll(/^(?:store-api: | {5})(.*)$/gm)].at(-1)?.[1] ?? ""
+/** What a command says to do: the last line of standard error, or in a check the line below the step that failed. */
+const adviceOf = ({ stderr, stdout }: Outcome) =>
+  [...(stderr || stdout).matchAll(/^(?:store-api: | {5})(.*)$/gm)].at(-1)?.[1] ?? ""
 
-  /** Without numbers that each run counts. */
-  const plain = (advice: string) =>
-    advice.replace(/[-\d]+T[\d:.]+Z/, "THEN").replace(/\d attempts?/, "N attempts")
+/** Without numbers that each run counts. */
+const plain = (advice: string) =>
+  advice.replace(/[-\d]+T[\d:.]+Z/, "THEN").replace(/\d attempts?/, "N attempts")
 
-  const failing = (fault: Fault.Fault) => startedWith({}, fault)
-  const setting = (env: Readonly<Record<string, string>>, options: Emulator.Options = {}) =>
-    Effect.map(startedWith(options), ({ user }) => ({ user: withEnv(user, env) }))
+const startFailing = (fault: Fault.Fault) => startedWith({}, fault)
+const startWith = (env: Readonly<Record<string, string>>, options: Emulator.Options = {}) =>
+  Effect.map(startedWith(options), ({ user }) => ({ user: withEnv(user, env) }))
 
-  const withoutSecret = Effect.map(
-    started,
-    ({ user }) => ({ user: without(user, "STORE_API_CLIENT_SECRET") })
-  )
-  const limited = /\(status 429.*\): send fewer requests\. Retry after THEN\.$/
+const withoutSecret = Effect.map(
+  started,
+  ({ user }) => ({ user: without(user, "STORE_API_CLIENT_SECRET") })
+)
+const rateLimit = /\(status 429.*\): send fewer requests\. Retry after THEN\.$/
 
-  test.live.each(
+test.live.each(
+  [
+    ["a rate limit", startFailing(Fault.status(429)), 5, rateLimit],
     [
-      ["a rate limit", failing(Fault.status(429)), 5, limited],
-      [
-        "a wrong secret",
-        setting({ STORE_API_CLIENT_SECRET: "another+invented-secret" }),
-        4,
-        /^The .* refused .*\(status 401.*\): check the client id and secret, which .*, such as \+ or %, unless an application .* sends them\.$/
-      ],
-      ["a missing secret", withoutSecret, 3, /^STORE_API_CLIENT_SECRET is not set\./],
-      ["an unusable URL", setting({ STORE_API_AUTH_URL: "no" }), 3, /^STORE_API_AUTH_URL is/]
-    ] as const
-  )("give the same advice after %s", function*([, started, code, advice]) {
-    const outcomes = yield* Effect.forEach(
-      commands,
-      (line) => Effect.flatMap(started, ({ user }) => run(user, line))
-    )
-    deepStrictEqual(outcomes.map(({ code }) => code), [code, code, code])
-    const [first = "", ...others] = outcomes.map((outcome) => plain(adviceOf(outcome)))
-    assert.match(first, advice)
-    deepStrictEqual(others, [first, first])
-  })
+      "a wrong secret",
+      startWith({ STORE_API_CLIENT_SECRET: "another+invented-secret" }),
+      4,
+      /^The .* refused .*\(status 401.*\): check the client id and secret, which .*, such as \+ or %, unless an application .* sends them\.$/
+    ],
+    ["a missing secret", withoutSecret, 3, /^STORE_API_CLIENT_SECRET is not set\./],
+    ["an unusable URL", startWith({ STORE_API_AUTH_URL: "no" }), 3, /^STORE_API_AUTH_URL is/]
+  ] as const
+)("token, call and check give the same advice after %s", function*([, started, code, advice]) {
+  const outcomes = yield* Effect.forEach(
+    commands,
+    (line) => Effect.flatMap(started, ({ user }) => run(user, line))
+  )
+  deepStrictEqual(outcomes.map(({ code }) => code), [code, code, code])
+  const [first = "", ...moreAdvice] = outcomes.map((outcome) => plain(adviceOf(outcome)))
+  assert.match(first, advice)
+  deepStrictEqual(moreAdvice, [first, first])
+})
 
-  test.each(
-    [["token", "a token"], ["call /orders", "GET .*/orders"], [
-      "check",
-      "the step \"token request\""
-    ]] as const
-  )("on a terminal, %s names after 2 seconds what it waits for", function*([line, what]) {
-    yield* TestClock.setTime(Date.now())
-    const on = line === "call /orders" ? "api" : "token"
-    const { emulator, user } = yield* startedWith({}, Fault.hang({ on }))
-    const { stderr } = yield* start(user, line.split(" "), { screen: {} })
-    yield* until(
-      "the fault is met",
-      Effect.map(emulator.pendingFaults, ({ length }) => length === 0)
-    )
-    yield* TestClock.adjust("1999 millis")
-    assert.notInclude(stderr.text, "Waiting")
-    yield* TestClock.adjust("1 millis")
-    assert.match(
-      stderr.text,
-      new RegExp(`(^|\\n)store-api: Waiting for ${what}\\. Press Ctrl\\+C to stop\\.\\r\\n$`)
-    )
-  })
+test.each(
+  [["token", "a token"], ["call /orders", "GET .*/orders"], [
+    "check",
+    "the step \"token request\""
+  ]] as const
+)("%s names on a terminal after 2 seconds what it waits for", function*([line, what]) {
+  yield* TestClock.setTime(Date.now())
+  const kind = line === "call /orders" ? "api" : "token"
+  const { emulator, user } = yield* startedWith({}, Fault.hang({ on: kind }))
+  const { stderr } = yield* start(user, line.split(" "), { screen: {} })
+  yield* until(
+    "the fault is met",
+    Effect.map(emulator.pendingFaults, ({ length }) => length === 0)
+  )
+  yield* TestClock.adjust("1999 millis")
+  assert.notInclude(stderr.text, "Waiting")
+  yield* TestClock.adjust("1 millis")
+  assert.match(
+    stderr.text,
+    new RegExp(`(^|\\n)store-api: Waiting for ${what}\\. Press Ctrl\\+C to stop\\.\\r\\n$`)
+  )
+})
 
-  test("with --verbose show each request with its outcome, and without secrets", function*() {
-    yield* TestClock.setTime(Date.now())
-    const { emulator, user } = yield* started
-    const verbose = yield* run(user, ["token", "--verbose"], { shows: true })
-    assert.match(
-      verbose.stderr,
-      /^store-api: POST http:.*\/v1\/oauth\/accesstoken: 200 \(\d+ ms\)\n$/
-    )
-    const call = yield* run(user, ["-v", "call", "/orders?secret=canary"])
-    deepStrictEqual(
-      call.stderr.replace(/\d+ ms/, ""),
-      `store-api: GET ${emulator.url}/orders: 200 ()\n`
-    )
-    yield* emulator.fail(Fault.hang({ on: "api" }))
-    const timedOut =
-      /\nstore-api: GET http:.*\/orders: no response \(\d+ ms\)\nstore-api: The call took longer/
-    yield* TestClock.adjust("1 second")
-    const late = yield* Effect.fork(
-      refuses(user, "call /orders --verbose --force-refresh --timeout 1s", 6, timedOut)
-    )
-    yield* until(
-      "the fault is met",
-      Effect.map(emulator.pendingFaults, ({ length }) => length === 0)
-    )
-    yield* TestClock.adjust("1 second")
-    yield* Fiber.join(late)
-  })
+test.live("--verbose shows each request with its outcome", function*() {
+  const { user } = yield* started
+  const { stderr } = yield* run(user, ["token", "--verbose"], { shows: true })
+  assert.match(
+    stderr,
+    /^store-api: POST http:.*\/v1\/oauth\/accesstoken: 200 \(\d+ ms\)\n$/
+  )
+})
+
+test.live("--verbose shows no query of a request", function*() {
+  const { emulator, user } = yield* started
+  yield* run(user, ["token"], { shows: true })
+  const { stderr } = yield* run(user, ["-v", "call", "/orders?secret=canary"])
+  deepStrictEqual(
+    stderr.replace(/\d+ ms/, ""),
+    `store-api: GET ${emulator.url}/orders: 200 ()\n`
+  )
+})
+
+test("--verbose shows a request that --timeout ends", function*() {
+  yield* TestClock.setTime(Date.now())
+  const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
+  const message =
+    /\nstore-api: GET http:.*\/orders: no response \(\d+ ms\)\nstore-api: The call took longer/
+  const fiber = yield* Effect.fork(
+    refuses(user, "call /orders --verbose --timeout 1s", 6, message)
+  )
+  yield* until(
+    "the fault is met",
+    Effect.map(emulator.pendingFaults, ({ length }) => length === 0)
+  )
+  yield* TestClock.adjust("1 second")
+  yield* Fiber.join(fiber)
 })

@@ -50,148 +50,143 @@ const emulatorWith = (args: ReadonlyArray<string>, env = {}) =>
     return { running, variables: variablesIn(running.stdout()) }
   })
 
-describe("the binary", () => {
-  test.live("fails with the same message and exit code as the command in process", function*() {
-    const user = without((yield* started).user, "STORE_API_CLIENT_ID")
-    const inProcess = yield* run(user, ["token"])
-    assert.strictEqual(inProcess.code, 3)
-    deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
-  })
-
-  test.live("finds folders by the variables of the process, and files by the current folder", function*() {
-    const { user } = yield* started
-    const profiles = profilesOf(user)
-    mkdirSync(profiles, { recursive: true })
-    const lines = Object.entries(user.env).filter(([name]) => name.startsWith("STORE_API_"))
-    const text = lines.map(([name, value]) => `${name}=${value}`).join("\n")
-    writeFileSync(join(profiles, "books.env"), text, { mode: 0o600 })
-    writeFileSync(join(user.cwd, ".env"), text)
-    const alone = without(user, ...lines.map(([name]) => name))
-    const profile = yield* runProcess(alone, ["status", "--profile", "books"])
-    assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\n$/)
-    const { stdout } = yield* runProcess(alone, ["status"])
-    if (process.platform !== "darwin") {
-      assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
-    }
-  })
+test.live("the binary fails with the same message as the command in process", function*() {
+  const user = without((yield* started).user, "STORE_API_CLIENT_ID")
+  const inProcess = yield* run(user, ["token"])
+  assert.strictEqual(inProcess.code, 3)
+  deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
 })
 
-describe("pipes", () => {
-  test.live.each(
-    [
-      ["stderr", "does not change the exit code of a failure", {
-        STORE_API_CLIENT_SECRET: "another"
-      }, 4],
-      ["stdout", "ends the run with code 0 and no message", {}, 0]
-    ] as const
-  )("a closed %s %s", function*([stream, , env, code]) {
-    const { child, end } = yield* startProcess(
-      withEnv((yield* started).user, env),
-      ["token"],
-      shows
+test.live("the binary finds folders by the variables of the process, as it finds files by the current folder", function*() {
+  const { user } = yield* started
+  const profiles = profilesOf(user)
+  mkdirSync(profiles, { recursive: true })
+  const lines = Object.entries(user.env).filter(([name]) => name.startsWith("STORE_API_"))
+  const text = lines.map(([name, value]) => `${name}=${value}`).join("\n")
+  writeFileSync(join(profiles, "books.env"), text, { mode: 0o600 })
+  writeFileSync(join(user.cwd, ".env"), text)
+  const alone = without(user, ...lines.map(([name]) => name))
+  const profile = yield* runProcess(alone, ["status", "--profile", "books"])
+  assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\n$/)
+  const { stdout } = yield* runProcess(alone, ["status"])
+  if (process.platform !== "darwin") {
+    assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
+  }
+})
+
+test.live.each(
+  [
+    ["stderr", "does not change the exit code of a failure", {
+      STORE_API_CLIENT_SECRET: "another"
+    }, 4],
+    ["stdout", "ends the run with code 0 and no message", {}, 0]
+  ] as const
+)("a closed %s %s", function*([stream, , env, code]) {
+  const { child, end } = yield* startProcess(
+    withEnv((yield* started).user, env),
+    ["token"],
+    shows
+  )
+  child[stream].destroy()
+  deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
+})
+
+test.live.runIf(process.platform === "linux")(
+  "a full disk behind stdout is one message with code 8",
+  function*() {
+    for (const line of ["completion fish", "emulator --list"]) {
+      const full = yield* runWith(yield* newUser({}), line.split(" "), [
+        "ignore",
+        openSync("/dev/full", "w"),
+        "pipe"
+      ])
+      deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"], line)
+    }
+  }
+)
+
+test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
+  const { user } = yield* started
+  const { beyond, url } = yield* endless
+  const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), [
+    "call",
+    "/"
+  ])
+  yield* beyond(tooMuch)
+  child.stdout.destroy()
+  const { code, stderr } = yield* end
+  deepStrictEqual([code, stderr], [0, ""])
+})
+
+test.live("the secret is read from a pipe, and not from a folder", function*() {
+  const { user } = yield* started
+  const line = ["token", "--secret-file", "-"]
+  deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
+  const [code, stderr] = yield* runWith(user, line, [
+    openSync(user.cwd, "r"),
+    "pipe",
+    "pipe"
+  ])
+  assert.strictEqual(code, 3)
+  assert.match(
+    stderr,
+    /^store-api: (--secret-file is empty: .*|Cannot read standard input, .*)\.\n$/
+  )
+})
+
+test.live.each(
+  [["SIGINT", 130], ["SIGTERM", 143]] as const
+)(
+  "%s ends a call with code %i, and a check while a server is silent",
+  function*([signal, code]) {
+    const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
+    const call = yield* startProcess(user, ["call", "/orders"])
+    while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) {
+      yield* Effect.sleep("20 millis")
+    }
+    call.child.kill(signal)
+    deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
+    const { port } = yield* listen(Net.createServer())
+    const silent = withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` })
+    const check = yield* startProcess(silent, ["check"])
+    assert.isTrue(yield* check.shows(/connection/))
+    check.child.kill(signal)
+    const outcome = yield* check.end
+    deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
+    // It ended because of the signal, not of the time limit.
+    assert.notInclude(outcome.stdout, "FAIL")
+  }
+)
+
+test.live.each(
+  [["SIGINT", 130], ["SIGTERM", 143]] as const
+)("%s ends an emulator with code %i although a connection is open", function*([signal, code]) {
+  const { running, variables } = yield* emulatorWith([])
+  const { port } = new URL(variables["STORE_API_URL"] ?? "")
+  const socket = Net.connect(Number(port), "127.0.0.1").on("error", () => undefined)
+  yield* Effect.promise(() => once(socket, "connect"))
+  running.child.kill(signal)
+  const { stderr, ...outcome } = yield* running.end
+  deepStrictEqual([outcome.code, stderr], [code, ""])
+})
+
+test.live.each(["--help", "fail --help", "--port canary", "fial", "--list"])(
+  "store-api-emulator %s does what store-api emulator does, under its own name",
+  function*(line) {
+    const user = yield* newUser({})
+    const outcome = yield* runProcess(user, line.split(" "), { program: alias })
+    const { code, ...texts } = yield* run(user, ["emulator", ...line.split(" ")])
+    const renamed = Record.map(
+      texts,
+      (text) => text.replaceAll("store-api emulator", "store-api-emulator")
     )
-    child[stream].destroy()
-    deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
-  })
+    deepStrictEqual(outcome, { code, ...renamed })
+  }
+)
 
-  test.live.runIf(process.platform === "linux")(
-    "a full disk behind stdout is one line, and code 8",
-    function*() {
-      for (const line of ["completion fish", "emulator --list"]) {
-        const full = yield* runWith(yield* newUser({}), line.split(" "), [
-          "ignore",
-          openSync("/dev/full", "w"),
-          "pipe"
-        ])
-        deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"], line)
-      }
-    }
-  )
-
-  test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
-    const { user } = yield* started
-    const { beyond, url } = yield* endless
-    const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), [
-      "call",
-      "/"
-    ])
-    yield* beyond(tooMuch)
-    child.stdout.destroy()
-    const { code, stderr } = yield* end
-    deepStrictEqual([code, stderr], [0, ""])
-  })
-
-  test.live("the secret is read from a pipe, and not from a folder", function*() {
-    const { user } = yield* started
-    const line = ["token", "--secret-file", "-"]
-    deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
-    const [code, stderr] = yield* runWith(user, line, [
-      openSync(user.cwd, "r"),
-      "pipe",
-      "pipe"
-    ])
-    assert.strictEqual(code, 3)
-    assert.match(
-      stderr,
-      /^store-api: (--secret-file is empty: .*|Cannot read standard input, .*)\.\n$/
-    )
-  })
-})
-
-describe("signals", () => {
-  test.live.each(
-    [["SIGINT", 130], ["SIGTERM", 143]] as const
-  )(
-    "%s ends a call with code %i, and a check while a server is silent",
-    function*([signal, code]) {
-      const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
-      const call = yield* startProcess(user, ["call", "/orders"])
-      while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) {
-        yield* Effect.sleep("20 millis")
-      }
-      call.child.kill(signal)
-      deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
-      const { port } = yield* listen(Net.createServer())
-      const silent = withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` })
-      const check = yield* startProcess(silent, ["check"])
-      assert.isTrue(yield* check.shows(/connection/))
-      check.child.kill(signal)
-      const outcome = yield* check.end
-      deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
-      // It ended because of the signal, not of the time limit.
-      assert.notInclude(outcome.stdout, "FAIL")
-    }
-  )
-
-  test.live.each(
-    [["SIGINT", 130], ["SIGTERM", 143]] as const
-  )("%s ends an emulator with code %i while a connection is open", function*([signal, code]) {
-    const { running, variables } = yield* emulatorWith([])
-    const { port } = new URL(variables["STORE_API_URL"] ?? "")
-    const socket = Net.connect(Number(port), "127.0.0.1").on("error", () => undefined)
-    yield* Effect.promise(() => once(socket, "connect"))
-    running.child.kill(signal)
-    const { stderr, ...outcome } = yield* running.end
-    deepStrictEqual([outcome.code, stderr], [code, ""])
-  })
-})
-
-describe("store-api-emulator", () => {
-  test.live.each(["--help", "fail --help", "--port canary", "fial", "--list"])(
-    "%s does what store-api emulator does, under its own name",
-    function*(line) {
-      const user = yield* newUser({})
-      const outcome = yield* runProcess(user, line.split(" "), { program: alias })
-      const { code, ...texts } = yield* run(user, ["emulator", ...line.split(" ")])
-      const renamed = Record.map(
-        texts,
-        (text) => text.replaceAll("store-api emulator", "store-api-emulator")
-      )
-      deepStrictEqual(outcome, { code, ...renamed })
-    }
-  )
-
-  test.live("keeps no bodies: with a heap of 64 MB, it answers 2 000 of 60 kB", function*() {
+test.live(
+  "store-api-emulator with a heap of 64 MB answers 2 000 requests of 60 kB, because it keeps no bodies",
+  function*() {
     const { variables } = yield* emulatorWith([], { NODE_OPTIONS: "--max-old-space-size=64" })
     const url = `${variables["STORE_API_URL"] ?? ""}/v1/oauth/accesstoken`
     const headers = { "Content-Type": "application/x-www-form-urlencoded" }
@@ -206,100 +201,97 @@ describe("store-api-emulator", () => {
       }
     )
     deepStrictEqual([...new Set(statuses)], [401])
-  }, 120_000)
+  },
+  120_000
+)
+
+test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], [
+  "kill -KILL $$",
+  137
+]])(
+  "run gives a program the token with the input, until %s ends it with code %i",
+  function*([program, code]) {
+    const { emulator, user } = yield* started
+    const line = ["run", "sh", "-c", `cat; echo $STORE_API_ACCESS_TOKEN; ${program}`]
+    const outcome = yield* runProcess(user, line, { ...shows, stdin: "input " })
+    deepStrictEqual(outcome, {
+      code,
+      stdout: `input ${yield* lastToken(emulator)}\n`,
+      stderr: ""
+    })
+  }
+)
+
+test.live("run ends with code 127 if the program cannot be started", function*() {
+  for (
+    const [program, why] of [["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const
+  ) {
+    const outcome = yield* runProcess((yield* started).user, ["run", "--", program])
+    deepStrictEqual(outcome, {
+      code: 127,
+      stdout: "",
+      stderr: `store-api: Cannot run ${program} (${why}).\n`
+    })
+  }
 })
 
-describe("store-api run", () => {
-  test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], [
-    "kill -KILL $$",
-    137
-  ]])(
-    "gives a program the token and the input; after %s it ends with code %i",
-    function*([program, code]) {
-      const { emulator, user } = yield* started
-      const line = ["run", "sh", "-c", `cat; echo $STORE_API_ACCESS_TOKEN; ${program}`]
-      const outcome = yield* runProcess(user, line, { ...shows, stdin: "input " })
-      deepStrictEqual(outcome, {
-        code,
-        stdout: `input ${yield* lastToken(emulator)}\n`,
-        stderr: ""
-      })
-    }
-  )
+test.live.each(["SIGINT", "SIGTERM"] as const)(
+  "run passes %s on to the program, which decides when it ends",
+  function*(signal) {
+    const { user } = yield* started
+    const script = `trap 'echo ${signal}; exit 7' ${
+      signal.slice(3)
+    }; echo ready; while :; do sleep 0.1; done`
+    const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
+    assert.isTrue(yield* running.shows(/ready/))
+    running.child.kill(signal)
+    deepStrictEqual(yield* running.end, {
+      code: 7,
+      stdout: `ready\n${signal}\n`,
+      stderr: ""
+    })
+  }
+)
 
-  test.live("ends with code 127 if the program cannot be started", function*() {
-    for (
-      const [program, why] of [["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const
-    ) {
-      const outcome = yield* runProcess((yield* started).user, ["run", "--", program])
-      deepStrictEqual(outcome, {
-        code: 127,
-        stdout: "",
-        stderr: `store-api: Cannot run ${program} (${why}).\n`
-      })
-    }
-  })
-
-  test.live.each(["SIGINT", "SIGTERM"] as const)(
-    "passes %s on; the program decides when it ends",
-    function*(signal) {
-      const { user } = yield* started
-      const script = `trap 'echo ${signal}; exit 7' ${
-        signal.slice(3)
-      }; echo ready; while :; do sleep 0.1; done`
-      const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
-      assert.isTrue(yield* running.shows(/ready/))
-      running.child.kill(signal)
-      deepStrictEqual(yield* running.end, {
-        code: 7,
-        stdout: `ready\n${signal}\n`,
-        stderr: ""
-      })
-    }
-  )
+test.live("the certificate that store-api-emulator --tls names is trusted by the commands", function*() {
+  const { variables } = yield* emulatorWith(["--tls"])
+  const user = yield* newUser(variables)
+  assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
+  deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
+  const { code, failed, steps } = yield* check(user, [], runProcess)
+  deepStrictEqual([code, failed], [0, []])
+  assert.include(steps.map(({ name }) => name), "TLS")
+  const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
+  deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-cache"])).code, 4)
 })
 
-describe("NODE_EXTRA_CA_CERTS", () => {
-  test.live("is printed by store-api-emulator --tls, and trusted by token and check", function*() {
-    const { variables } = yield* emulatorWith(["--tls"])
-    const user = yield* newUser(variables)
-    assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
-    deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
-    const { code, failed, steps } = yield* check(user, [], runProcess)
-    deepStrictEqual([code, failed], [0, []])
-    assert.include(steps.map(({ name }) => name), "TLS")
-    const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
-    deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-cache"])).code, 4)
+test.live("NODE_EXTRA_CA_CERTS applies to a proxy over TLS, whose certificate has the name of the proxy", function*() {
+  const name = "auth.store.example"
+  const [ofProxy, ofStore] = [yield* selfSigned("localhost"), yield* selfSigned(name)]
+  const store = yield* startTlsStore(ofStore)
+  const proxy = yield* startProxy(Https.createServer(ofProxy), "https")
+  const user = yield* newUser({
+    STORE_API_AUTH_URL: byName(store, name),
+    STORE_API_CLIENT_ID: "demo-client",
+    STORE_API_CLIENT_SECRET: demoSecret,
+    HTTPS_PROXY: proxy.url
   })
-
-  test.live("is trusted for a proxy over TLS, whose certificate has the name of the proxy", function*() {
-    const name = "auth.store.example"
-    const [ofProxy, ofStore] = [yield* selfSigned("localhost"), yield* selfSigned(name)]
-    const store = yield* startTlsStore(ofStore)
-    const proxy = yield* startProxy(Https.createServer(ofProxy), "https")
-    const user = yield* newUser({
-      STORE_API_AUTH_URL: byName(store, name),
-      STORE_API_CLIENT_ID: "demo-client",
-      STORE_API_CLIENT_SECRET: demoSecret,
-      HTTPS_PROXY: proxy.url
-    })
-    const caFile = join(user.cwd, "ca.pem")
-    writeFileSync(caFile, ofProxy.cert + ofStore.cert)
-    const trusting = withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
-    const { code, failed, steps } = yield* check(trusting, [], runProcess)
-    deepStrictEqual([code, failed], [0, []])
-    assert.includeMembers(steps.map(({ name }) => name), [
-      "proxy tunnel",
-      "TLS",
-      "token request"
-    ])
-    writeFileSync(caFile, ofStore.cert)
-    const careless = withEnv(trusting, {
-      NODE_TLS_REJECT_UNAUTHORIZED: "0",
-      NODE_NO_WARNINGS: "1"
-    })
-    yield* fails(careless, [], [5, "proxy tunnel", /SELF_SIGNED/, /HTTPS_PROXY/], runProcess)
+  const caFile = join(user.cwd, "ca.pem")
+  writeFileSync(caFile, ofProxy.cert + ofStore.cert)
+  const trusting = withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
+  const { code, failed, steps } = yield* check(trusting, [], runProcess)
+  deepStrictEqual([code, failed], [0, []])
+  assert.includeMembers(steps.map(({ name }) => name), [
+    "proxy tunnel",
+    "TLS",
+    "token request"
+  ])
+  writeFileSync(caFile, ofStore.cert)
+  const careless = withEnv(trusting, {
+    NODE_TLS_REJECT_UNAUTHORIZED: "0",
+    NODE_NO_WARNINGS: "1"
   })
+  yield* fails(careless, [], [5, "proxy tunnel", /SELF_SIGNED/, /HTTPS_PROXY/], runProcess)
 })
 
 describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
@@ -321,7 +313,7 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
     }
   })
 
-  test.live("does not show a secret that is pasted too early, with the lines before it", function*() {
+  test.live("a terminal does not show a secret that is pasted too early, with the lines before it", function*() {
     const user = yield* newUser({})
     const { end, shows, type } = yield* startProcess(user, ["profile", "add"], terminal)
     assert.isTrue(yield* shows(/URL of the token service/))

@@ -44,7 +44,8 @@ export interface Service {
    * seconds, and not at all during a cooldown. Without a valid token, it waits until the acquisition has ended. If that
    * is a renewal that has been in flight for 30 seconds, callers start another acquisition, which they share.
    * `TokenEndpoint` ends an acquisition after 30 seconds by default, and the provider ends any acquisition after 2
-   * minutes.
+   * minutes. So `get` takes at most 2.5 minutes: 30 seconds for a renewal that hangs, and 2 minutes for another
+   * acquisition.
    *
    * Without a valid token, fails with the error of the acquisition. During a cooldown it fails immediately, with the
    * last error and its `retryAt`. After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.

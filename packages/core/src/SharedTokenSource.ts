@@ -21,6 +21,7 @@ import type {
   CredentialsError
 } from "./AccessTokenError.js"
 import * as instant from "./internal/instant.js"
+import { defaultLeeway } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
@@ -59,7 +60,8 @@ export interface Options {
   /**
    * The maximum wait for the acquisition of another process, times a random factor of 0.75 to 1. Afterwards this
    * process acquires a token without the lease. Default 45 seconds, which is longer than the `deadline` of
-   * `TokenEndpoint`: after a failed acquisition only one of the waiting processes sends the next request.
+   * `TokenEndpoint`: after a failed acquisition only one of the waiting processes sends the next request. The provider
+   * ends every acquisition after 2 minutes.
    */
   readonly maxWait?: Duration.DurationInput | undefined
   /**
@@ -132,7 +134,7 @@ const longestPause = 500
 const limitsOf = (
   {
     lease = "5 seconds",
-    leeway = "30 seconds",
+    leeway = defaultLeeway,
     maxWait = "45 seconds",
     storeTimeout = "1 second"
   }: Options

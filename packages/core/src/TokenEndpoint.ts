@@ -76,6 +76,7 @@ export interface Options {
   readonly attemptTimeout?: Duration.DurationInput | undefined
   /**
    * The time limit for the credentials, all attempts and the delays between them, more than zero. Default 30 seconds.
+   * The provider ends every acquisition after 2 minutes.
    */
   readonly deadline?: Duration.DurationInput | undefined
   /** The largest response in bytes, at least 1. Default 65 536 (64 KiB). */

@@ -82,7 +82,7 @@ describe("AccessToken", () => {
   })
 
   describe("as a value", () => {
-    it("the constructor requires only value, acquiredAt and expiresAt", () => {
+    it("all fields of a token are optional except its value with its two times", () => {
       const token = tokenOf()
       deepStrictEqual(
         [
@@ -115,7 +115,7 @@ describe("AccessToken", () => {
       )
     })
 
-    test("printing, logging and encoding never reveal the token value or the developer's email address", function*() {
+    test("no form of a token shows its value or the developer's email address", function*() {
       const secret = "invented-token-canary"
       const email = "canary@shop.example"
       const token = new AccessToken.AccessToken({

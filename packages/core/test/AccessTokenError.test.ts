@@ -127,109 +127,132 @@ describe("AccessTokenError", () => {
     }
   })
 
-  it.each(rows)(
-    "%s gives its advice, is of the family, and is transient if asking again may help",
-    (_name, row) => {
-      assert.match(row.error.message, row.advice)
-      assert.isTrue(AccessTokenError.isAccessTokenError(row.error))
-      assert.strictEqual(AccessTokenError.isTransient(row.error), row.transient)
-    }
-  )
-
-  it("messages hold what helps to find the fault: times, attempts, code, status, words, paths, origins", () => {
-    assert.include(expired("Elapsed").message, "2026-01-01T00:00:00")
-    assert.include(expired("DeadOnArrival").message, "2026-01-01T00:00:00")
-    assert.include(request("Transport").message, "2 attempts, EINVENTED")
-    assert.include(request("Transport", 1).message, "(1 attempt,")
-    const { TokenRefusedError, TokenRequestError } = AccessTokenError
-    assert.include(
-      new TokenRequestError({ reason: "Timeout", attempts: 0 }).message,
-      "(0 attempts)"
-    )
-    assert.include(
-      refused("Other").message,
-      "(status 418, invented_code, what the endpoint of version 2.1 said): check"
-    )
-    assert.include(
-      new TokenRefusedError({ reason: "Other", httpStatus: 404 }).message,
-      "(status 404)"
-    )
-    const sentence = {
-      reason: "Other",
-      httpStatus: 418,
-      description: "It is a teapot. "
-    } as const
-    assert.include(
-      new TokenRefusedError(sentence).message,
-      "(status 418, It is a teapot): check"
-    )
-    assert.include(
-      response.message,
-      "access_token must be a bearer token; the body must be a JSON object"
-    )
-    assert.include(
-      credentials("clientSecret", "is empty").message,
-      "The clientSecret is empty"
-    )
-    assert.include(configuration.message, "The option authUrl is empty")
-    assert.include(untrusted.message, "https://elsewhere.example")
-    assert.include(untrusted.message, "https://api.shop.example, https://other.shop.example")
-    assert.include(untrusted.message, "client.trustedOrigins")
+  it.each(rows)("%s gives its advice", (_name, { advice, error }) => {
+    assert.match(error.message, advice)
   })
 
-  it("describe uses the names that a program gives to the options, and changes nothing else", () => {
-    const names = {
-      authUrl: "--auth-url",
-      clientSecret: "STORE_API_CLIENT_SECRET",
-      "client.trustedOrigins": "--trust"
-    }
-    const insecure = new AccessTokenError.ConfigurationError({
-      option: "authUrl",
-      reason: "must be an https URL",
-      permittedBy: "allowInsecure"
-    })
-    assert.strictEqual(
-      insecure.describe({ ...names, allowInsecure: "--allow-insecure" }),
-      "--auth-url must be an https URL, unless --allow-insecure is set."
-    )
+  it.each(rows)("%s is of the family", (_name, { error }) => {
+    assert.isTrue(AccessTokenError.isAccessTokenError(error))
+  })
+
+  it.each(rows)("%s is transient if asking again may help", (_name, { error, transient }) => {
+    assert.strictEqual(AccessTokenError.isTransient(error), transient)
+  })
+
+  const { TokenRefusedError, TokenRequestError } = AccessTokenError
+
+  it.each<readonly [string, Error, text: string]>([
+    ["the time of expiry", expired("Elapsed"), "2026-01-01T00:00:00"],
+    [
+      "the time at which a token expired on arrival",
+      expired("DeadOnArrival"),
+      "2026-01-01T00:00"
+    ],
+    ["attempts with a code", request("Transport"), "2 attempts, EINVENTED"],
+    ["one attempt", request("Transport", 1), "(1 attempt,"],
+    [
+      "attempts without a code",
+      new TokenRequestError({ reason: "Timeout", attempts: 0 }),
+      "(0 attempts)"
+    ],
+    [
+      "the status, the code and the description of a refusal",
+      refused("Other"),
+      "(status 418, invented_code, what the endpoint of version 2.1 said): check"
+    ],
+    [
+      "the status alone",
+      new TokenRefusedError({ reason: "Other", httpStatus: 404 }),
+      "(status 404)"
+    ],
+    [
+      "a description without its full stop",
+      new TokenRefusedError({
+        reason: "Other",
+        httpStatus: 418,
+        description: "It is a teapot. "
+      }),
+      "(status 418, It is a teapot): check"
+    ],
+    [
+      "the problems of a response",
+      response,
+      "access_token must be a bearer token; the body must be a JSON object"
+    ],
+    [
+      "the field of credentials",
+      credentials("clientSecret", "is empty"),
+      "The clientSecret is"
+    ],
+    ["the option", configuration, "The option authUrl is empty"],
+    ["the origin of a request", untrusted, "https://elsewhere.example"],
+    ["the trusted origins", untrusted, "https://api.shop.example, https://other.shop.example"],
+    ["the option that adds an origin", untrusted, "client.trustedOrigins"]
+  ])("the message of an error contains %s", (_name, { message }, text) => {
+    assert.include(message, text)
+  })
+
+  const names = {
+    authUrl: "--auth-url",
+    clientSecret: "STORE_API_CLIENT_SECRET",
+    "client.trustedOrigins": "--trust"
+  }
+  const insecure = new AccessTokenError.ConfigurationError({
+    option: "authUrl",
+    reason: "must be an https URL",
+    permittedBy: "allowInsecure"
+  })
+  const fromVariable = new AccessTokenError.CredentialsError({
+    field: "clientSecret",
+    reason: "is empty",
+    variable: "MY_STORE_CLIENT_SECRET"
+  })
+
+  it("the message of an error names the option that permits the value", () => {
     assert.strictEqual(
       insecure.message,
       "The option authUrl must be an https URL, unless allowInsecure is set."
     )
-    assert.strictEqual(configuration.message, "The option authUrl is empty.")
-    assert.match(
-      credentials("clientSecret", "is empty").describe(names),
-      /^STORE_API_CLIENT_SECRET is empty:/
-    )
-    const variable = "MY_STORE_CLIENT_SECRET"
-    const read = new AccessTokenError.CredentialsError({
-      field: "clientSecret",
-      reason: "is empty",
-      variable
-    })
+  })
+
+  it("the message of an error names the variable instead of the field", () => {
     assert.strictEqual(
-      read.message,
+      fromVariable.message,
       "MY_STORE_CLIENT_SECRET is empty: correct the client credentials."
     )
+  })
+
+  it.each([
+    [
+      insecure.describe({ ...names, allowInsecure: "--allow-insecure" }),
+      "--auth-url must be an https URL, unless --allow-insecure is set."
+    ],
+    [
+      credentials("clientSecret", "is empty").describe(names),
+      "STORE_API_CLIENT_SECRET is empty: correct the client credentials."
+    ],
+    [
+      fromVariable.describe(names),
+      "STORE_API_CLIENT_SECRET is empty: correct the client credentials."
+    ]
+  ])("describe uses the names that a program gives to the options: %s", (text, expected) => {
+    assert.strictEqual(text, expected)
+  })
+
+  it.each(
+    [
+      ["authUrl", request("Transport")],
+      ["authUrl", request("Redirect")],
+      ["authUrl", refused("InvalidRequest")],
+      ["authUrl", response],
+      ["client.trustedOrigins", untrusted]
+    ] as const
+  )("describe changes only the name of %s in the advice: %#", (option, error) => {
+    assert.include(error.message, option)
     assert.strictEqual(
-      read.describe(names),
-      credentials("clientSecret", "is empty").describe(names)
+      error.describe(names),
+      error.message.replaceAll(option, names[option])
     )
-    assert.include(untrusted.describe(names), "add the origin to --trust.")
-    for (
-      const error of [
-        request("Transport"),
-        request("Redirect"),
-        refused("InvalidRequest"),
-        response
-      ]
-    ) {
-      assert.strictEqual(
-        error.describe(names),
-        error.message.replaceAll("authUrl", "--auth-url")
-      )
-      assert.include(error.message, "authUrl")
-    }
   })
 
   it.each(all)("every way of printing %s shows its message", (_name, error) => {
@@ -271,7 +294,12 @@ describe("AccessTokenError", () => {
   )
 
   // The titles do not contain the messages: an error while titles are made leaves no test to fail.
-  it.each(all)("%s survives encoding and decoding, under its public name", (_name, error) => {
+  it.each(all)("%s has its public name as identifier", (_name, error) => {
+    const { identifier } = error.constructor as unknown as { readonly identifier: string }
+    assert.strictEqual(identifier, `@store-api/core/${error._tag}`)
+  })
+
+  it.each(all)("%s is the same after encoding and decoding", (_name, error) => {
     const schema = Schema.Union(
       AccessTokenError.AccessTokenError,
       AccessTokenError.ConfigurationError,
@@ -289,8 +317,6 @@ describe("AccessTokenError", () => {
       assert.strictEqual(decoded.constructor, original.constructor)
       assert.strictEqual(decoded.message, original.message)
     }
-    const { identifier } = error.constructor as unknown as { readonly identifier: string }
-    assert.strictEqual(identifier, `@store-api/core/${error._tag}`)
   })
 
   const ofParameters = "check the parameters of the token request."
@@ -404,7 +430,7 @@ describe("AccessTokenError", () => {
     }
   })
 
-  it("a TokenResponseError that is decoded keeps only the path and what was expected there", () => {
+  it("a TokenResponseError that is decoded keeps only the expectation at each path", () => {
     const encoded = Schema.encodeSync(AccessTokenError.TokenResponseError)(response)
     const problems = encoded.problems.map((problem) => ({
       ...problem,
@@ -466,7 +492,7 @@ describe("AccessTokenError", () => {
     ])
   })
 
-  it("the sentence of Proxy names the proxy and 407", () => {
+  it("the sentence of Proxy names the status 407", () => {
     assert.strictEqual(
       new AccessTokenError.TokenRequestError({ reason: "Proxy", attempts: 1 }).message,
       "The proxy refused the connection to the token endpoint (407, 1 attempt): " +
@@ -486,7 +512,7 @@ describe("AccessTokenError", () => {
     )
   })
 
-  it("an encoded error is a plain object of strings, numbers and flags", () => {
+  it("an encoded error is a plain object without objects in it", () => {
     const refusal = AccessTokenError.withRetryAt(refused("RateLimited"), Option.some(later))
     deepStrictEqual<unknown>(Schema.encodeSync(AccessTokenError.AccessTokenError)(refusal), {
       _tag: "TokenRefusedError",

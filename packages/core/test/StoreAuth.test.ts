@@ -35,7 +35,7 @@ import {
   TestClock
 } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
-import { answering, outcomeOf, settle, token } from "./support/scriptedSource.js"
+import { makeSource, outcomeOf, settle, token } from "./support/scriptedSource.js"
 import { clientId, clientSecret } from "./support/wire.js"
 
 /** A client that returns a token to token requests and an empty object to all others, and records both. */
@@ -75,7 +75,7 @@ const errorTag = <A, E extends { readonly _tag: string }>(exit: Exit.Exit<A, E>)
   )
 
 /** Makes one call with these options; returns its exit and the requests. */
-const calling = (options: StoreAuth.Options) =>
+const callWith = (options: StoreAuth.Options) =>
   Effect.gen(function*() {
     const { http, sent } = yield* store
     const exit = yield* Effect.exit(
@@ -85,65 +85,60 @@ const calling = (options: StoreAuth.Options) =>
   })
 
 describe("StoreAuth", () => {
-  test("composes the endpoint, the provider and the client, and passes on their options", function*() {
-    for (
-      const [client, header, maxResponseBytes, requests] of [
-        [{}, "authorization", undefined, 2],
-        [{ header: { name: "x-store-token" } }, "x-store-token", undefined, 2],
-        [{}, "authorization", 3, 1]
-      ] as const
-    ) {
-      const { exit, sent } = yield* calling({
-        ...secretOptions,
-        client,
-        endpoint: { maxResponseBytes }
-      })
-      deepStrictEqual(
-        sent.map(({ headers, method, url }) => `${method} ${url} ${headers[header] ?? ""}`),
-        [
-          "POST https://auth.store.example/v1/oauth/accesstoken ",
-          "GET https://api.store.example/orders Bearer token-1"
-        ].slice(0, requests)
-      )
-      if (Exit.isSuccess(exit)) continue
-      const error = yield* Effect.flip(exit)
-      assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
-    }
+  test("sends a token request, and then the call with its token", function*() {
+    const { sent } = yield* callWith(secretOptions)
+    deepStrictEqual(
+      sent.map(({ headers, method, url }) => [method, url, headers["authorization"]]),
+      [
+        ["POST", "https://auth.store.example/v1/oauth/accesstoken", undefined],
+        ["GET", "https://api.store.example/orders", "Bearer token-1"]
+      ]
+    )
   })
 
-  test("checks the credentials and the parameters of another request when the layer is built", function*() {
-    const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
-    const tagOf = (request: TokenRequest.TokenRequest, secret = "a&b") =>
-      Effect.map(
-        calling({
-          ...secretOptions,
-          clientSecret: Redacted.make(secret),
-          endpoint: { request }
-        }),
-        ({ exit, sent }) =>
-          Exit.isSuccess(exit)
-            ? "a response"
-            : `${Option.getOrThrow(errorTag(exit))} ${sent.length}`
-      )
-    assert.strictEqual(yield* tagOf(clientSecretPost()), "a response")
-    assert.strictEqual(yield* tagOf(specification), "CredentialsError 0")
-    assert.strictEqual(yield* tagOf(clientSecretBasic(), "a\nb"), "CredentialsError 0")
-    assert.strictEqual(
-      yield* tagOf(clientSecretPost({ scope: "\ud800" })),
-      "ConfigurationError 0"
-    )
-    assert.strictEqual(
-      yield* tagOf({ ...specification, identity: "a copy" }),
-      "CredentialsError 0"
-    )
+  test("passes on the options of the client", function*() {
+    const client = { header: { name: "x-store-token" } }
+    const { sent } = yield* callWith({ ...secretOptions, client })
+    assert.strictEqual(sent[1]?.headers["x-store-token"], "Bearer token-1")
+  })
+
+  test("passes on the options of the endpoint", function*() {
+    const { exit } = yield* callWith({ ...secretOptions, endpoint: { maxResponseBytes: 3 } })
+    const error = yield* Effect.flip(exit)
+    assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
+  })
+
+  const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
+
+  test.each([
+    ["a secret that clientSecretPost can send", clientSecretPost(), "a&b", Option.none()],
+    ["a secret with &", specification, "a&b", Option.some("CredentialsError")],
+    ["a line break in a secret", clientSecretBasic(), "a\nb", Option.some("CredentialsError")],
+    [
+      "a wrong parameter",
+      clientSecretPost({ scope: "\ud800" }),
+      "a",
+      Option.some("ConfigurationError")
+    ],
+    [
+      "a secret with & in a copy of the specification's request",
+      { ...specification, identity: "a copy" },
+      "a&b",
+      Option.some("CredentialsError")
+    ]
+  ])("checks its request before it is sent: %s", function*([, request, secret, tag]) {
+    const clientSecret = Redacted.make(secret)
+    const options = { ...secretOptions, clientSecret, endpoint: { request } }
+    const { exit, sent } = yield* callWith(options)
+    deepStrictEqual([errorTag(exit), sent.length], [tag, Option.isNone(tag) ? 2 : 0])
   })
 
   describe("a request of your own, when the layer is built", () => {
     const { apiUrl, authUrl } = secretOptions
 
     /** Builds the layer without a token request. Returns the tag of its error. */
-    const build = (
-      given:
+    const buildLayer = (
+      credentials:
         | Pick<StoreAuth.CredentialsOptions, "credentials">
         | Pick<StoreAuth.SecretOptions, "clientId" | "clientSecret">,
       change: Partial<TokenRequest.TokenRequest>
@@ -157,7 +152,12 @@ describe("StoreAuth", () => {
             Effect.as(Ref.update(made, (count) => count + 1), HttpClientRequest.post("")),
           ...change
         })
-        const layer = StoreAuth.layer({ authUrl, apiUrl, ...given, endpoint: { request } })
+        const layer = StoreAuth.layer({
+          authUrl,
+          apiUrl,
+          ...credentials,
+          endpoint: { request }
+        })
         const exit = yield* Effect.exit(Layer.build(Layer.provide(layer, http)))
         return { made: yield* Ref.get(made), tag: errorTag(exit) }
       })
@@ -168,23 +168,26 @@ describe("StoreAuth", () => {
     })
     const refusing = { checkCredentials: () => Effect.fail(refused) }
 
-    test("is not made, because it may sign an assertion", function*() {
-      deepStrictEqual(yield* build(secretOptions, {}), { made: 0, tag: Option.none() })
+    test("a request of your own is not made when the layer is built, because it may sign", function*() {
+      deepStrictEqual(yield* buildLayer(secretOptions, {}), { made: 0, tag: Option.none() })
     })
 
-    test("checks a client id and secret by its checkCredentials", function*() {
-      deepStrictEqual(yield* build(secretOptions, refusing), {
+    test("checkCredentials of a request checks a constant secret when the layer is built", function*() {
+      deepStrictEqual(yield* buildLayer(secretOptions, refusing), {
         made: 0,
         tag: Option.some("CredentialsError")
       })
     })
 
-    test("does not check credentials that are given as an effect", function*() {
+    test("credentials that are an effect are not checked when the layer is built", function*() {
       const credentials = ClientCredentials.make({
         clientId,
         clientSecret: Redacted.make(clientSecret)
       })
-      deepStrictEqual(yield* build({ credentials }, refusing), { made: 0, tag: Option.none() })
+      deepStrictEqual(yield* buildLayer({ credentials }, refusing), {
+        made: 0,
+        tag: Option.none()
+      })
     })
   })
 
@@ -208,7 +211,7 @@ describe("StoreAuth", () => {
   })
 
   /** A layer over a common store of tokens, which records the leases that are asked for. */
-  const sharing = Effect.gen(function*() {
+  const sharedStore = Effect.gen(function*() {
     const { http, sent } = yield* store
     const memory = yield* TokenStore.makeMemory
     const leases: Array<Duration.DurationInput> = []
@@ -221,32 +224,25 @@ describe("StoreAuth", () => {
     })
     const over = (layer: ReturnType<typeof StoreAuth.layerSharedConfig>) =>
       Effect.provide(call, Layer.fresh(Layer.provide(layer, [http, tokens])))
-    return { http, leases, over, sent }
+    return { leases, over, sent }
   })
 
-  test("layerShared: two layers over one store send one token request, but one of another scope its own", function*() {
-    const { http, over, sent } = yield* sharing
-    const endpoint = { request: TokenRequest.clientSecretPost({ scope: "orders" }) }
-    for (const other of [{}, {}, { endpoint }]) {
-      yield* over(StoreAuth.layerShared({ ...secretOptions, ...other }))
-    }
-    deepStrictEqual((yield* sent).map(({ method }) => method), [
-      "POST",
-      "GET",
-      "GET",
-      "POST",
-      "GET"
-    ])
-    yield* Effect.provide(call, Layer.provide(StoreAuth.layer(secretOptions), http))
-    assert.strictEqual(
-      (yield* sent).length,
-      7,
-      "control: without the store there are two token requests"
-    )
+  test.each<readonly [string, Partial<StoreAuth.SecretOptions>, requests: number]>([
+    ["share a token", {}, 3],
+    [
+      "share no token if their scopes differ",
+      { endpoint: { request: clientSecretPost({ scope: "orders" }) } },
+      4
+    ]
+  ])("layerShared: two layers over one store %s", function*([, other, requests]) {
+    const { over, sent } = yield* sharedStore
+    yield* over(StoreAuth.layerShared(secretOptions))
+    yield* over(StoreAuth.layerShared({ ...secretOptions, ...other }))
+    assert.lengthOf(yield* sent, requests)
   })
 
   test("layerShared: a process that starts accepts no stored token with less than the provider's leeway left", function*() {
-    const { over, sent } = yield* sharing
+    const { over, sent } = yield* sharedStore
     const process = StoreAuth.layerShared({
       ...secretOptions,
       provider: { leeway: "2 minutes" }
@@ -259,16 +255,15 @@ describe("StoreAuth", () => {
     }
   })
 
-  test("layerShared and layerSharedConfig pass on the options for sharing", function*() {
-    const { leases, over } = yield* sharing
-    const shared = { lease: "7 seconds" } as const
-    yield* over(StoreAuth.layerShared({ ...secretOptions, shared }))
-    yield* over(
-      StoreAuth.layerSharedConfig(
-        Config.succeed({ ...secretOptions, clientId: "another-client", shared })
-      )
-    )
-    deepStrictEqual(leases, [7000, 7000])
+  const withLease = { ...secretOptions, shared: { lease: "7 seconds" } } as const
+
+  test.each([
+    ["layerShared", StoreAuth.layerShared(withLease)],
+    ["layerSharedConfig", StoreAuth.layerSharedConfig(Config.succeed(withLease))]
+  ])("%s passes on the options for sharing", function*([, layer]) {
+    const { leases, over } = yield* sharedStore
+    yield* over(layer)
+    deepStrictEqual(leases, [7000])
   })
 
   /** Makes one call with a layer over a source of tokens; returns its exit and the requests. */
@@ -278,7 +273,7 @@ describe("StoreAuth", () => {
   ) =>
     Effect.gen(function*() {
       const api = yield* FakeClient.stubApi(respond)
-      const source = yield* answering(() => token("token-1"))
+      const source = yield* makeSource(() => token("token-1"))
       const http = Layer.succeed(HttpClient.HttpClient, api.client)
       const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, ...options })
       const exit = yield* Effect.exit(
@@ -288,29 +283,38 @@ describe("StoreAuth", () => {
     })
 
   describe("transformClient", () => {
-    test("applies to token requests and API requests, and to the latter of layerFromSource", function*() {
-      const transformClient = HttpClient.mapRequest(
-        HttpClientRequest.setHeader("user-agent", "my-shop/1.0")
-      )
-      const { sent } = yield* calling({ ...secretOptions, transformClient })
-      const all = [...sent, ...(yield* fromSource({ transformClient })).sent]
+    const transformClient = HttpClient.mapRequest(
+      HttpClientRequest.setHeader("user-agent", "my-shop/1.0")
+    )
+
+    test("applies to token requests and API requests alike", function*() {
+      const { sent } = yield* callWith({ ...secretOptions, transformClient })
       deepStrictEqual(
-        all.map(({ headers, method }) => `${method} ${headers["user-agent"]}`),
-        ["POST my-shop/1.0", "GET my-shop/1.0", "GET my-shop/1.0"]
+        sent.map(({ headers, method }) => `${method} ${headers["user-agent"]}`),
+        ["POST my-shop/1.0", "GET my-shop/1.0"]
       )
+    })
+
+    test("applies to the API requests of layerFromSource", function*() {
+      const { sent } = yield* fromSource({ transformClient })
+      deepStrictEqual(sent.map(({ headers }) => headers["user-agent"]), ["my-shop/1.0"])
     })
 
     const elsewhere = HttpClientRequest.setUrl("https://elsewhere.example/orders")
 
-    test.each<readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]>([
+    const redirections: ReadonlyArray<
+      readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]
+    > = [
       ["changes the URL of the original request", HttpClient.mapRequestInput(elsewhere)],
       ["changes the URL", HttpClient.mapRequest(elsewhere)],
       [
         "sends another request",
         (client) => HttpClient.make((request) => client.execute(elsewhere(request)))
       ]
-    ])(
-      "sends no secret and no token to another origin when it %s",
+    ]
+
+    test.each(redirections)(
+      "sends no secret to another origin when it %s",
       function*([, transformClient]) {
         const { http, sent } = yield* store
         const { provider } = yield* Effect.provide(
@@ -318,9 +322,16 @@ describe("StoreAuth", () => {
           http
         )
         assert.strictEqual(yield* outcomeOf(provider.get), "Redirect")
-        const api = yield* fromSource({ transformClient })
-        assert.strictEqual((yield* Effect.flip(api.exit))._tag, "UntrustedOriginError")
-        deepStrictEqual([...yield* sent, ...api.sent], [])
+        deepStrictEqual(yield* sent, [])
+      }
+    )
+
+    test.each(redirections)(
+      "sends no token to another origin when it %s",
+      function*([, transformClient]) {
+        const { exit, sent } = yield* fromSource({ transformClient })
+        assert.strictEqual((yield* Effect.flip(exit))._tag, "UntrustedOriginError")
+        deepStrictEqual(sent, [])
       }
     )
 
@@ -391,26 +402,18 @@ describe("StoreAuth", () => {
       deepStrictEqual(seen, [["manual", "no-store"], ["manual", "no-store"]])
     })
 
-    test("follows redirects to trusted origins only", function*() {
-      const targets = [["https://cdn.store.example/a", 2], [
-        "https://elsewhere.example/a",
-        1
-      ]] as const
-      for (const [location, visited] of targets) {
-        const { exit, sent } = yield* fromSource(
-          {
-            client: { trustedOrigins: ["https://cdn.store.example"] },
-            transformClient: HttpClient.followRedirects(3)
-          },
-          (_, number) =>
-            number === 1 ? { status: 302, headers: { location } } : { status: 200 }
-        )
-        deepStrictEqual(
-          [sent.length, Exit.isSuccess(exit)],
-          [visited, visited === 2],
-          location
-        )
-      }
+    test.each([
+      ["https://cdn.store.example/a", 2],
+      ["https://elsewhere.example/a", 1]
+    ])("follows redirects only to trusted origins: %s", function*([location, visited]) {
+      const { exit, sent } = yield* fromSource(
+        {
+          client: { trustedOrigins: ["https://cdn.store.example"] },
+          transformClient: HttpClient.followRedirects(3)
+        },
+        (_, number) => number === 1 ? { status: 302, headers: { location } } : { status: 200 }
+      )
+      deepStrictEqual([sent.length, Exit.isSuccess(exit)], [visited, visited === 2])
     })
   })
 
@@ -435,39 +438,40 @@ describe("StoreAuth", () => {
     }
   })
 
-  test("allowInsecure applies to both the endpoint and the client", function*() {
-    const insecure = {
+  test("allowInsecure applies to the endpoint as well as to the client", function*() {
+    const { sent } = yield* callWith({
       ...secretOptions,
       authUrl: "http://auth.store.example",
-      apiUrl: "http://api.store.example"
-    }
-    assert.strictEqual((yield* calling({ ...insecure, allowInsecure: true })).sent.length, 2)
-    for (const url of ["authUrl", "apiUrl"] as const) {
-      const { exit, sent } = yield* calling({ ...secretOptions, [url]: insecure[url] })
-      const error = yield* Effect.flip(exit)
-      assert.strictEqual(error._tag === "ConfigurationError" && error.option, url)
-      assert.strictEqual(sent.length, 0)
-    }
+      apiUrl: "http://api.store.example",
+      allowInsecure: true
+    })
+    assert.lengthOf(sent, 2)
   })
 
-  test("layerConfig accepts a Config of the options or a record of Configs, with or without credentials", function*() {
-    const { http, sent } = yield* store
-    const { apiUrl, authUrl, clientId, clientSecret } = secretOptions
-    const whole: Config.Config<StoreAuth.Options> = Config.succeed(secretOptions)
-    const credentials = ClientCredentials.make(secretOptions)
-    const urls = { authUrl: Config.succeed(authUrl), apiUrl: Config.succeed(apiUrl) }
-    const secrets = {
-      clientId: Config.succeed(clientId),
-      clientSecret: Config.succeed(clientSecret)
-    }
-    const layers = [
-      StoreAuth.layerConfig(whole),
-      StoreAuth.layerConfig({ ...urls, ...secrets }),
-      StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials })),
+  const { apiUrl, authUrl } = secretOptions
+  const whole: Config.Config<StoreAuth.Options> = Config.succeed(secretOptions)
+  const credentials = ClientCredentials.make(secretOptions)
+  const urls = { authUrl: Config.succeed(authUrl), apiUrl: Config.succeed(apiUrl) }
+  const secrets = {
+    clientId: Config.succeed(secretOptions.clientId),
+    clientSecret: Config.succeed(secretOptions.clientSecret)
+  }
+
+  test.each([
+    ["a Config of the options", StoreAuth.layerConfig(whole)],
+    ["a record of Configs", StoreAuth.layerConfig({ ...urls, ...secrets })],
+    [
+      "a Config of options with credentials",
+      StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials }))
+    ],
+    [
+      "a record of Configs with credentials",
       StoreAuth.layerConfig({ ...urls, credentials: Config.succeed(credentials) })
     ]
-    for (const layer of layers) yield* Effect.provide(call, Layer.provide(layer, http))
-    assert.strictEqual((yield* sent).length, 8)
+  ])("layerConfig accepts %s", function*([, layer]) {
+    const { http, sent } = yield* store
+    yield* Effect.provide(call, Layer.provide(layer, http))
+    assert.lengthOf(yield* sent, 2)
   })
 
   it("names the service when no source is provided", () => {
@@ -477,8 +481,8 @@ describe("StoreAuth", () => {
     )
   })
 
-  test("layerConfig of the provider and of the client read their options", function*() {
-    const source = yield* answering((n) => token(`token-${n}`))
+  test("layerConfig of the client works over layerConfig of the provider", function*() {
+    const source = yield* makeSource((n) => token(`token-${n}`))
     const api = yield* FakeClient.stubApi()
     const layer = AuthorizedHttpClient.layerConfig({
       apiUrl: Config.succeed("https://api.store.example")
@@ -565,47 +569,57 @@ describe("StoreAuth.config", () => {
     }
   })
 
-  test("names only the missing variables, and shows no value of the others", function*() {
-    const { STORE_API_CLIENT_SECRET, STORE_API_URL, ...missing } = complete
-    const error = yield* buildError({ STORE_API_CLIENT_SECRET, STORE_API_URL })
-    for (const name of Object.keys(missing)) assert.include(renderings(error), name)
-    for (const name of ["STORE_API_CLIENT_SECRET", "STORE_API_URL"]) {
-      assert.notInclude(renderings(error), name)
-    }
-    for (const value of [STORE_API_CLIENT_SECRET, STORE_API_URL]) {
-      assert.isFalse(shows(error, value))
-    }
+  const { STORE_API_CLIENT_SECRET, STORE_API_URL, ...missing } = complete
+  const present = { STORE_API_CLIENT_SECRET, STORE_API_URL }
+
+  test("names only the missing variables", function*() {
+    const text = renderings(yield* buildError(present))
+    for (const name of Object.keys(missing)) assert.include(text, name)
+    for (const name of Object.keys(present)) assert.notInclude(text, name)
+  })
+
+  test("shows no value of the other variables when some are missing", function*() {
+    const error = yield* buildError(present)
+    for (const value of Object.values(present)) assert.isFalse(shows(error, value))
   })
 
   test("builds the layer from a complete environment without a request", function*() {
     yield* build(complete)
   })
 
-  test.each([
+  const variables = [
     ["STORE_API_AUTH_URL", "authUrl", "http://canary.shop.example"],
     ["STORE_API_URL", "apiUrl", "https://:canary@api.shop.example"],
     ["STORE_API_CLIENT_ID", "clientId", "canary&"],
     ["STORE_API_CLIENT_SECRET", "clientSecret", "canary\n"]
-  ])(
-    "fails when the layer is built with an invalid or empty %s, and shows no value",
-    function*([name, key, invalid]) {
-      for (const value of key.endsWith("Url") ? ["", "  ", invalid] : ["", invalid]) {
-        const error = yield* buildError({ ...complete, [name]: value })
-        if (key === "authUrl" || key === "apiUrl") {
-          assert.instanceOf(error, AccessTokenError.ConfigurationError)
-          assert.strictEqual(error.option, key)
-        } else {
-          assert.instanceOf(error, AccessTokenError.CredentialsError)
-          assert.strictEqual(error.field, key)
-        }
-        // Not as if it were missing.
-        assert.strictEqual(error.reason.startsWith("is empty"), value !== invalid)
-        for (const text of ["canary", clientSecret, clientId]) {
-          assert.isFalse(
-            shows(error, text)
-          )
-        }
-      }
+  ] as const
+
+  /** The name in an error of the option or the field, and its reason. */
+  const subjectOf = (error: Effect.Effect.Success<ReturnType<typeof buildError>>) => {
+    if (error._tag === "ConfigurationError") return [error.option, error.reason]
+    return error._tag === "CredentialsError" ? [error.field, error.reason] : assert.fail()
+  }
+
+  test.each(variables)("fails when the layer is built with an empty %s", function*(
+    [name, key]
+  ) {
+    for (const value of key.endsWith("Url") ? ["", "  "] : [""]) {
+      const [subject, reason] = subjectOf(yield* buildError({ ...complete, [name]: value }))
+      assert.strictEqual(subject, key)
+      assert.match(reason ?? "", /^is empty/)
     }
-  )
+  })
+
+  test.each(variables)("fails when the layer is built with an invalid %s", function*(
+    [name, key, invalid]
+  ) {
+    const [subject, reason] = subjectOf(yield* buildError({ ...complete, [name]: invalid }))
+    assert.strictEqual(subject, key)
+    assert.notMatch(reason ?? "", /^is empty/)
+  })
+
+  test.each(variables)("shows no value when %s is invalid", function*([name, , invalid]) {
+    const error = yield* buildError({ ...complete, [name]: invalid })
+    for (const text of ["canary", clientSecret, clientId]) assert.isFalse(shows(error, text))
+  })
 })

@@ -172,14 +172,21 @@ const shared = (options: unknown) => (client: FakeClient.FakeClient): Build =>
   )
 
 describe("a layer fails with a wrong value", () => {
-  test.each(Object.entries(wrong))("of the option %s", function*([option, values]) {
-    for (const value of values) {
-      yield* isRefusedEarly(shared(withValue(valid, option.split("."), value)), option, value)
+  test.each(Object.entries(wrong))(
+    "a layer refuses a wrong value of the option %s",
+    function*([option, values]) {
+      for (const value of values) {
+        yield* isRefusedEarly(
+          shared(withValue(valid, option.split("."), value)),
+          option,
+          value
+        )
+      }
     }
-  })
+  )
 
   propEffect(
-    "of any option that is a duration",
+    "a layer refuses any wrong duration",
     [anyWrongDuration],
     ([duration]) =>
       Effect.forEach(
@@ -194,7 +201,7 @@ describe("a layer fails with a wrong value", () => {
       )
   )
 
-  test("which is not a record of options", function*() {
+  test("a layer refuses options that are not a record", function*() {
     for (const options of [undefined, ...notA.object]) {
       yield* isRefusedEarly(shared(options), "options", options)
     }
@@ -291,17 +298,20 @@ const rows: ReadonlyArray<readonly [way: string, option: string, options: unknow
   ["SharedTokenSource.make", "shared.lease", { lease: -1 }]
 ]
 
-test.each(rows)("%s fails and names %s", function*([way, option, options]) {
-  const build = ways[way]
-  assert.isDefined(build)
-  yield* isRefusedEarly(
-    (client) => Effect.suspend(() => build(untyped(options), client)),
-    option,
-    options
-  )
-})
+test.each(rows)(
+  "%s refuses a wrong value of the option %s",
+  function*([way, option, options]) {
+    const build = ways[way]
+    assert.isDefined(build)
+    yield* isRefusedEarly(
+      (client) => Effect.suspend(() => build(untyped(options), client)),
+      option,
+      options
+    )
+  }
+)
 
-test("the options of these tests are valid but for that one", function*() {
+test("control: the other options of these tests are valid", function*() {
   for (const options of [valid, { ...valid, client: {} }]) {
     yield* shared(options)(FakeClient.make(FakeClient.token))
   }
@@ -385,7 +395,7 @@ test.each([
     positiveDurations.map((maxLifetime) => ({ ...purpose, maxLifetime }))
   ]
 ])(
-  "a source that returns a purpose with a wrong value acquires tokens, and warns of %s",
+  "a source that returns a purpose with a wrong %s acquires tokens with a warning",
   function*([name, purposes]) {
     for (const wrong of [...purposes, undefined]) {
       const lines: Array<string> = []
@@ -413,24 +423,25 @@ test.each([
 
 test("credentials of another type fail with a CredentialsError at each acquisition", function*() {
   for (
-    const given of [undefined, null, 5, {}, { clientId: "a" }, {
+    const credentials of [undefined, null, 5, {}, { clientId: "a" }, {
       clientId: "a",
       clientSecret: "a canary"
     }]
   ) {
     const client = FakeClient.make(FakeClient.token)
     const error = yield* Effect.flip(
-      FakeClient.acquire(client, { credentials: Effect.succeed(untyped(given)) })
+      FakeClient.acquire(client, { credentials: Effect.succeed(untyped(credentials)) })
     )
-    assert.strictEqual(error._tag, "CredentialsError", inspect(given))
+    assert.strictEqual(error._tag, "CredentialsError", inspect(credentials))
     assert.isFalse(shows(error, "canary"))
     assert.lengthOf(client.times, 0)
   }
 })
 
-test("a lease has whole milliseconds, and is clamped to 100 milliseconds and an hour", function*() {
-  const leases = yield* Ref.make<ReadonlyArray<number>>([])
-  for (const lease of [0, 5000.5, Infinity]) {
+test.each([[0, 100], [5000.5, 5001], [Infinity, 3_600_000]])(
+  "a lease of %s milliseconds takes %i milliseconds",
+  function*([lease, expected]) {
+    const leases = yield* Ref.make<ReadonlyArray<number>>([])
     const { source } = yield* endpoint()
     const memory = yield* TokenStore.makeMemory
     const store = TokenStore.TokenStore.of({
@@ -443,9 +454,9 @@ test("a lease has whole milliseconds, and is clamped to 100 milliseconds and an 
     })
     const { acquire } = yield* member(source, store, { lease })
     yield* (yield* drive(yield* Effect.fork(acquire(TokenSource.missing)))).exit
+    deepStrictEqual(yield* Ref.get(leases), [expected])
   }
-  deepStrictEqual(yield* Ref.get(leases), [100, 5001, 3_600_000])
-})
+)
 
 test.each([
   ["maxWait", { lease: () => Effect.succeedNone }],

@@ -19,6 +19,7 @@ import {
 import { Emulator, Fault } from "@store-api/emulator"
 import { withHeadersOnSpans } from "@store-api/testing/effectLine"
 import * as Canary from "@store-api/testing/leaksIn"
+import { shared } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Effect, identity, Layer, Logger, LogLevel, Redacted, type Tracer } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
@@ -304,13 +305,27 @@ describe("the span of the HTTP client", () => {
 })
 
 describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters) => {
-  test.live("sends spans and metrics, and no secret, token or client id", function*() {
+  const exported = shared(Effect.gen(function*() {
     const { posts, url } = yield* collector
-    const canaries = yield* runWithExporters(name, exporters(url))
+    return { canaries: yield* Effect.orDie(runWithExporters(name, exporters(url))), posts }
+  }))
+
+  test.live("sends JSON to the paths of its signals", function*() {
+    const { posts } = yield* exported
     deepStrictEqual([...new Set(posts.map(({ path }) => path))].sort(), paths)
     for (const { contentType } of posts) assert.include(contentType, "application/json")
-    assertSpans(posts)
-    assertMetrics(name, posts)
+  })
+
+  test.live("sends a trace per acquisition", function*() {
+    assertSpans((yield* exported).posts)
+  })
+
+  test.live("sends the metrics of the library", function*() {
+    assertMetrics(name, (yield* exported).posts)
+  })
+
+  test.live("sends no secret, token or client id", function*() {
+    const { canaries, posts } = yield* exported
     for (const { body } of posts) deepStrictEqual(Canary.find(body, canaries), [])
   })
 })

@@ -161,30 +161,34 @@ export const make = (
   options: Options = {}
 ): Effect.Effect<Service, EmulatorError, Scope.Scope> =>
   Effect.gen(function*() {
-    const resolved = yield* settings.resolve(options)
+    const resolvedSettings = yield* settings.resolve(options)
     const observer = yield* Observer
-    const issued = tokens.make(resolved, observer.onTokens ?? (() => Effect.void))
-    const log = requestLog.make(resolved, observer, issued)
-    const faults = faultQueue.make(resolved)
-    const tls = resolved.tls ? yield* tlsServers.make : undefined
-    const secondLog = requestLog.make(resolved, { keep: observer.keep }, issued)
+    const tokenStore = tokens.make(resolvedSettings, observer.onTokens ?? (() => Effect.void))
+    const log = requestLog.make(resolvedSettings, observer, tokenStore)
+    const faults = faultQueue.make(resolvedSettings)
+    const tls = resolvedSettings.tls ? yield* tlsServers.make : undefined
+    const secondLog = requestLog.make(resolvedSettings, { keep: observer.keep }, tokenStore)
     const second = yield* listen(
-      { ...resolved, port: 0, tls: false },
-      app.secondOrigin(resolved, secondLog)
+      { ...resolvedSettings, port: 0, tls: false },
+      app.serveSecondOrigin(resolvedSettings, secondLog)
     )
     const parts = {
-      settings: resolved,
-      tokens: issued,
+      settings: resolvedSettings,
+      tokens: tokenStore,
       log,
       faults,
       secondOrigin: second.origin,
       tls
     }
-    const server = yield* listen(resolved, app.emulator(parts), yield* app.connection(parts))
+    const server = yield* listen(
+      resolvedSettings,
+      app.serve(parts),
+      yield* app.acceptConnection(parts)
+    )
     return {
-      url: `${server.origin}${resolved.basePath}`,
-      tokens: issued.all,
-      revoke: issued.revoke,
+      url: `${server.origin}${resolvedSettings.basePath}`,
+      tokens: tokenStore.all,
+      revoke: tokenStore.revoke,
       requests: log.all,
       clearRequests: log.clear,
       fail: faults.append,

@@ -158,10 +158,10 @@ const describeTokenOutcome = (outcome: TokenOutcome) => {
 
 const describeApiOutcome = ({ calls, error, newTokens, requests, status }: ApiOutcome) => {
   const result = error ?? `status ${status}`
-  const sent = `${count(requests, "request")} and ${count(newTokens, "new token")}`
+  const requestCount = `${count(requests, "request")} and ${count(newTokens, "new token")}`
   return calls === undefined
-    ? `${result} with ${sent}`
-    : `${result} for ${calls} calls with at most ${sent}`
+    ? `${result} with ${requestCount}`
+    : `${result} for ${calls} calls with at most ${requestCount}`
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Options and faults that cannot be used fail with an `EmulatorError` that names them, and never with a defect. */
 import { inspect } from "node:util"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
   type Client,
@@ -124,24 +124,25 @@ const isRefused = (
     assert.notInclude(String(error) + JSON.stringify(error), "canary")
   })
 
-describe("an emulator does not start", () => {
-  test.live.each(rows)("with a wrong value of %s", function*([option, wrong, given]) {
+test.live.each(rows)(
+  "an emulator does not start with a wrong value of %s",
+  function*([option, wrong, given]) {
     for (const value of wrong) {
       yield* isRefused(Effect.scoped(Emulator.make(untyped(given(value)))), option, value)
     }
-  })
+  }
+)
 
-  propEffect(
-    "with a tokenLife that is not a duration from zero",
-    [anyWrongDuration],
-    ([tokenLife]) =>
-      isRefused(
-        Effect.scoped(Emulator.make({ tokenLife: untyped(tokenLife) })),
-        "tokenLife",
-        tokenLife
-      )
-  )
-})
+propEffect(
+  "with a tokenLife that is not a duration from zero",
+  [anyWrongDuration],
+  ([tokenLife]) =>
+    isRefused(
+      Effect.scoped(Emulator.make({ tokenLife: untyped(tokenLife) })),
+      "tokenLife",
+      tokenLife
+    )
+)
 
 test.live("a tokenLife beyond 60 minutes counts as 60 minutes", function*() {
   for (const tokenLife of ["61 minutes", Duration.infinity] as const) {
@@ -227,45 +228,43 @@ const steps: Record<
   unfinishedHandshake: { "[1].times": [Fault.unfinishedHandshake({ times: 0 })] }
 }
 
-describe("fail refuses", () => {
-  test.live.each(Object.entries(steps))(
-    "a step of Fault.%s that cannot be performed",
-    function*([, wrong]) {
-      const { fail, pendingFaults } = yield* Emulator.make()
-      for (const [field, faults] of Object.entries(wrong)) {
-        for (const fault of faults) {
-          yield* isRefused(fail([Fault.status(500), fault]), `script${field}`, fault)
-          assert.lengthOf(yield* pendingFaults, 0)
-        }
+test.live.each(Object.entries(steps))(
+  "fail refuses a step of Fault.%s that cannot be performed",
+  function*([, wrong]) {
+    const { fail, pendingFaults } = yield* Emulator.make()
+    for (const [field, faults] of Object.entries(wrong)) {
+      for (const fault of faults) {
+        yield* isRefused(fail([Fault.status(500), fault]), `script${field}`, fault)
+        assert.lengthOf(yield* pendingFaults, 0)
       }
     }
-  )
+  }
+)
 
-  test.live("what is not a step", function*() {
-    const { fail, pendingFaults } = yield* Emulator.make()
-    for (
-      const script of [...notA.text.filter((value) => !Array.isArray(value)), undefined, {}, {
-        _tag: "toString"
-      }]
-    ) {
-      yield* isRefused(fail(untyped(script)), "script[0]", script)
-    }
-    for (const times of [...notA.number, 0, -1, 1.5]) {
-      yield* isRefused(fail(Fault.hang(), untyped(times)), "times", times)
-    }
-    yield* isRefused(fail("canary" as Scenario.Name), "scenario", "canary")
-    assert.lengthOf(yield* pendingFaults, 0)
-  })
+test.live("fail refuses a value that is not a step", function*() {
+  const { fail, pendingFaults } = yield* Emulator.make()
+  for (
+    const script of [...notA.text.filter((value) => !Array.isArray(value)), undefined, {}, {
+      _tag: "toString"
+    }]
+  ) {
+    yield* isRefused(fail(untyped(script)), "script[0]", script)
+  }
+  for (const times of [...notA.number, 0, -1, 1.5]) {
+    yield* isRefused(fail(Fault.hang(), untyped(times)), "times", times)
+  }
+  yield* isRefused(fail("canary" as Scenario.Name), "scenario", "canary")
+  assert.lengthOf(yield* pendingFaults, 0)
+})
 
-  test.live("a fault that needs TLS, without TLS", function*() {
-    const { fail, pendingFaults } = yield* Emulator.make()
-    for (
-      const fault of [Fault.tls("Expired"), "token/tls", "token/redirect-302-to-http"] as const
-    ) {
-      yield* isRefused(fail(fault), "tls", fault)
-    }
-    assert.lengthOf(yield* pendingFaults, 0)
-  })
+test.live("fail refuses a fault that needs TLS if the emulator has none", function*() {
+  const { fail, pendingFaults } = yield* Emulator.make()
+  for (
+    const fault of [Fault.tls("Expired"), "token/tls", "token/redirect-302-to-http"] as const
+  ) {
+    yield* isRefused(fail(fault), "tls", fault)
+  }
+  assert.lengthOf(yield* pendingFaults, 0)
 })
 
 test.live("a Retry-After of a retryDate is at most a year later", function*() {

@@ -230,7 +230,7 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
       return fetch(url).then((response) => response.status, () => "not readable")
     })()`
 
-  test.live("steers only from its own origin: not from another page, a name that points here, or a form", function*() {
+  test.live("the page steers only from its own origin: not from another page, a name that points here, or a form", function*() {
     const { pendingFaults, url } = yield* Emulator.make({ steering: true })
     const { open, value } = yield* browse
     const foreign = Http.createServer((_, response) =>
@@ -262,7 +262,7 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
   // `npm run picture` names the folder.
   const folder = process.env["STORE_API_PICTURE"]
   if (folder !== undefined) {
-    test.live("is drawn", function*() {
+    test.live("the page is drawn", function*() {
       const { open, perform, shows, size } = yield* browse
       yield* open(yield* busy)
       yield* shows("document.querySelectorAll('.row').length > 3")
@@ -355,7 +355,7 @@ describe("the requests by which the page steers", () => {
     assert.match(text.slice(text.lastIndexOf("data: ")), /"requests":\[\{"id":11,/)
   })
 
-  test.live("reach an emulator whose connections fail or use TLS, and meet no fault", function*() {
+  test.live("requests that steer meet no fault on an emulator whose connections fail or use TLS", function*() {
     for (const tls of [false, true]) {
       const { pendingFaults, url } = yield* Emulator.make({ steering: true, tls })
       const plain = url.replace("https", "http")

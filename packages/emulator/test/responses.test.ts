@@ -2,7 +2,7 @@
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { gunzipSync } from "node:zlib"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
@@ -99,210 +99,203 @@ const keptAlive = Effect.acquireRelease(
 const endings = { Reset: Fault.reset, Close: Fault.close, Silence: Fault.silence }
 const moments = ["connection", "answer", "headers", "body"] as const
 
-describe("a connection that the emulator breaks off", () => {
-  test.live.each(
-    moments.flatMap((moment) =>
-      Record.toEntries(endings).map(([ending, fault]) => [moment, ending, fault] as const)
-    )
-  )("on \"%s\" ends with %s", function*([moment, ending, fault]) {
-    const sendsBytes = moment === "headers" || moment === "body"
-    const { end, text } = yield* observe(fault(moment), ending, sendsBytes)
-    assert.strictEqual(end, ending)
-    assert.match(text, sendsBytes ? /^HTTP\/1\.1 200 OK\r\nContent-Type/ : /^$/)
-    assert.strictEqual(text.includes("\r\n\r\n"), moment === "body")
-  })
-
-  test.live("on \"connection\" is the next one that opens, whatever `on` names, `times` times", function*() {
-    const { pendingFaults, requests, url } = yield* failing(
-      Fault.status(503),
-      Fault.reset("connection", { times: 2, on: "api" })
-    )
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(callApi(url, "a-token"))))
-    assert.lengthOf(yield* requests, 0)
-    deepStrictEqual((yield* pendingFaults).map(({ _tag }) => _tag), ["Answer"])
-    assert.strictEqual((yield* askToken(url)).status, 503)
-  })
-
-  test.live("because it is stale is reset by its next request; the step does not apply to new ones", function*() {
-    const { fail, pendingFaults, url } = yield* Emulator.make()
-    const agent = yield* keptAlive
-    yield* fail([Fault.stale(), Fault.status(503)])
-    assert.strictEqual((yield* askToken(url, { agent })).status, 503)
-    assert.lengthOf(yield* pendingFaults, 1)
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url, { agent }))))
-    assert.lengthOf(yield* pendingFaults, 0)
-    assert.strictEqual((yield* askToken(url, { agent })).status, 200)
-  })
+test.live.each(
+  moments.flatMap((moment) =>
+    Record.toEntries(endings).map(([ending, fault]) => [moment, ending, fault] as const)
+  )
+)("on \"%s\" ends with %s", function*([moment, ending, fault]) {
+  const sendsBytes = moment === "headers" || moment === "body"
+  const { end, text } = yield* observe(fault(moment), ending, sendsBytes)
+  assert.strictEqual(end, ending)
+  assert.match(text, sendsBytes ? /^HTTP\/1\.1 200 OK\r\nContent-Type/ : /^$/)
+  assert.strictEqual(text.includes("\r\n\r\n"), moment === "body")
 })
 
-describe("an invalid HTTP response is sent byte for byte", () => {
-  test.live.each<[name: string, Fault.Fault, RegExp]>([
-    ["bad chunks", Fault.badChunks(), /Transfer-Encoding: chunked\r\n\r\nno-size\r\n/],
-    [
-      "contradicting lengths",
-      Fault.contradictingLengths(),
-      /Content-Length: (\d+)\r\nContent-Length: (?!\1\r)\d+\r\n/
-    ],
-    ["not HTTP", Fault.notHttp(), /^220 .*\r\n$/],
-    ["huge headers", Fault.hugeHeaders(), /\r\nX-Filler: x{1048576}\r\n/],
-    ["any bytes", Fault.raw("HTTP/1.1 200 OK\r\n\r\n!"), /^HTTP\/1\.1 200 OK\r\n\r\n!$/]
-  ])("%s", function*([, fault, expected]) {
-    const { end, text } = yield* observe(fault)
-    assert.match(text, expected)
-    assert.strictEqual(end, "Close")
-  })
+test.live("a connection fault applies to the next connections that open, whatever `on` names", function*() {
+  const { pendingFaults, requests, url } = yield* failing(
+    Fault.status(503),
+    Fault.reset("connection", { times: 2, on: "api" })
+  )
+  assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+  assert.isTrue(Exit.isFailure(yield* Effect.exit(callApi(url, "a-token"))))
+  assert.lengthOf(yield* requests, 0)
+  deepStrictEqual((yield* pendingFaults).map(({ _tag }) => _tag), ["Answer"])
+  assert.strictEqual((yield* askToken(url)).status, 503)
 })
 
-describe("the normal response", () => {
-  test.live("can have changed and omitted fields, and the API accepts its token", function*() {
-    const { fail, url } = yield* Emulator.make()
-    const headers = { "Transfer-Encoding": "chunked" }
-    yield* fail(Fault.fields({ expires_in: "12", scope: undefined, more: null }, { headers }))
-    const response = yield* askToken(url)
-    const fields = json(response)
-    deepStrictEqual([fields["expires_in"], fields["more"], "scope" in fields], [
-      "12",
-      null,
-      false
-    ])
-    assert.strictEqual(response.headers["transfer-encoding"], "chunked")
-    assert.strictEqual(response.headers["cache-control"], "no-store")
-    assert.strictEqual((yield* callApi(url, String(fields["access_token"]))).status, 200)
-  })
-
-  test.live("can be compressed with gzip", function*() {
-    const { url } = yield* failing(Fault.gzip())
-    const [bytes, encoding] = yield* bytesOf(url)
-    assert.strictEqual(encoding, "gzip")
-    assert.property(JSON.parse(gunzipSync(bytes).toString()), "access_token")
-  })
-
-  test.live("can follow a 100 Continue that the client did not request", function*() {
-    const { text } = yield* observe(Fault.unaskedContinue(), "Silence")
-    assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
-    assert.include(text, "access_token")
-  })
-
-  test.live("is not changed if it is an error", function*() {
-    const { url } = yield* failing(Fault.fields({ error: "changed" }), Fault.gzip())
-    assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
-    assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
-  })
-
-  test.live("is sent after Fault.revoke has revoked all tokens", function*() {
-    const { fail, url } = yield* Emulator.make()
-    const [one, other] = [yield* getToken(url), yield* getToken(url)]
-    yield* fail(Fault.revoke({ on: "api" }))
-    deepStrictEqual([(yield* callApi(url, one)).status, (yield* callApi(url, other)).status], [
-      401,
-      401
-    ])
-    assert.strictEqual((yield* callApi(url, yield* getToken(url))).status, 200)
-  })
+test.live("a stale connection is reset by its second request, not by the first one", function*() {
+  const { fail, pendingFaults, url } = yield* Emulator.make()
+  const agent = yield* keptAlive
+  yield* fail([Fault.stale(), Fault.status(503)])
+  assert.strictEqual((yield* askToken(url, { agent })).status, 503)
+  assert.lengthOf(yield* pendingFaults, 1)
+  assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url, { agent }))))
+  assert.lengthOf(yield* pendingFaults, 0)
+  assert.strictEqual((yield* askToken(url, { agent })).status, 200)
 })
 
-describe("a long body", () => {
-  test.live("is sent one space at a time until the client disconnects", function*() {
-    const { connections, url } = yield* failing(Fault.drip("5 millis", { status: 503 }))
-    assert.match(
-      yield* Effect.scoped(receive(url, 250)),
-      /^HTTP\/1\.1 503 [\s\S]*\r\n\r\n(1\r\n \r\n){3,}/
-    )
-    yield* until(Effect.map(connections, (open) => open === 0))
-  })
-
-  test.live("is sent only as far as the client reads it", function*() {
-    const { connections, requests, url } = yield* failing(Fault.flood(Infinity, { times: 2 }))
-    const text = yield* Effect.scoped(receive(url, 1_000_000))
-    assert.include(text, "xxxxxxxx")
-    yield* until(Effect.map(connections, (open) => open === 0))
-    yield* until(Effect.map(requests, ([recorded]) => (recorded?.sentBytes ?? 0) >= 1_000_000))
-    const [recorded] = yield* requests
-    assert.isBelow(recorded?.sentBytes ?? Infinity, 64 * 1024 * 1024)
-    // It also ends when a client interrupts its request.
-    const fiber = yield* Effect.fork(askToken(url))
-    yield* until(Effect.map(connections, (open) => open === 1))
-    yield* Fiber.interrupt(fiber)
-    yield* until(Effect.map(connections, (open) => open === 0))
-  })
-
-  test.live("has the given length, and can be a decompression bomb", function*() {
-    const { requests, url } = yield* failing(
-      Fault.flood(1_000_001, { status: 400 }),
-      Fault.bomb(3)
-    )
-    const response = yield* askToken(url)
-    deepStrictEqual([response.status, response.text.length], [400, 1_000_001])
-    const [recorded] = yield* requests
-    deepStrictEqual(recorded?.status, Option.some(400))
-    const [bytes] = yield* bytesOf(url)
-    assert.isBelow(bytes.length, 10_000)
-    assert.isTrue(gunzipSync(bytes).equals(Buffer.alloc(3 * 1024 * 1024)))
-  })
+test.live.each<[name: string, Fault.Fault, RegExp]>([
+  ["bad chunks", Fault.badChunks(), /Transfer-Encoding: chunked\r\n\r\nno-size\r\n/],
+  [
+    "contradicting lengths",
+    Fault.contradictingLengths(),
+    /Content-Length: (\d+)\r\nContent-Length: (?!\1\r)\d+\r\n/
+  ],
+  ["not HTTP", Fault.notHttp(), /^220 .*\r\n$/],
+  ["huge headers", Fault.hugeHeaders(), /\r\nX-Filler: x{1048576}\r\n/],
+  ["any bytes", Fault.raw("HTTP/1.1 200 OK\r\n\r\n!"), /^HTTP\/1\.1 200 OK\r\n\r\n!$/]
+])("an invalid HTTP response is sent byte for byte: %s", function*([, fault, expected]) {
+  const { end, text } = yield* observe(fault)
+  assert.match(text, expected)
+  assert.strictEqual(end, "Close")
 })
 
-describe("an error response", () => {
-  test.live("can repeat the body of the request", function*() {
-    const { url } = yield* failing(Fault.echo(400))
-    const response = yield* askToken(url)
-    assert.strictEqual(response.status, 400)
-    assert.include(String(json(response)["error_description"]), demoSecret)
-  })
-
-  test.live("can have a date in Retry-After, by the emulator's clock", function*() {
-    const noon = Object.assign(Clock.make(), {
-      currentTimeMillis: Effect.succeed(Date.UTC(2030, 0, 1, 12))
-    })
-    const { fail, url } = yield* Effect.withClock(Emulator.make(), noon)
-    yield* fail(Fault.retryDate(429, "90 seconds"))
-    const response = yield* askToken(url)
-    deepStrictEqual([response.status, response.headers["retry-after"]], [
-      429,
-      "Tue, 01 Jan 2030 12:01:30 GMT"
-    ])
-  })
+test.live("Fault.fields changes the normal response", function*() {
+  const { url } = yield* failing(Fault.fields(
+    { expires_in: "12", scope: undefined, more: null },
+    { headers: { "Transfer-Encoding": "chunked" } }
+  ))
+  const response = yield* askToken(url)
+  const fields = json(response)
+  deepStrictEqual([fields["expires_in"], fields["more"], "scope" in fields], [
+    "12",
+    null,
+    false
+  ])
+  assert.strictEqual(response.headers["transfer-encoding"], "chunked")
+  assert.strictEqual(response.headers["cache-control"], "no-store")
 })
 
-describe("a redirect", () => {
-  test.live("has the Location of its target", function*() {
-    const { elsewhere, fail, url } = yield* Emulator.make({ basePath: "/store" })
-    const targets = ["elsewhere", "itself", "loop", {}, { location: "http://[" }, {
-      location: ""
-    }] as const
-    yield* fail(targets.map((to) => Fault.redirect(307, to)))
-    const responses = yield* Effect.forEach(targets, () => askToken(url))
-    const locations = [
-      `${elsewhere.url}/store${tokenPath}`,
-      "/store/moved",
-      `/store${tokenPath}`,
-      undefined,
-      "http://[",
-      ""
-    ]
-    deepStrictEqual(responses.map(({ headers }) => headers.location), locations)
-    assert.isTrue(responses.every(({ status }) => status === 307))
-    assert.lengthOf(yield* elsewhere.requests, 0)
-  })
+test.live("the API accepts the token of a response with other fields", function*() {
+  const { url } = yield* failing(Fault.fields({ scope: undefined }))
+  assert.strictEqual((yield* callApi(url, yield* getToken(url))).status, 200)
+})
 
-  test.live("can point to another origin, which records requests and responds with a token of its own", function*() {
-    const { elsewhere, tokens, url } = yield* Emulator.make()
-    assert.notStrictEqual(new URL(elsewhere.url).origin, new URL(url).origin)
-    const token = yield* getToken(url)
-    yield* callApi(elsewhere.url, token)
-    const response = yield* send(elsewhere.url, {
-      method: "POST",
-      path: tokenPath,
-      body: demoBody
-    })
-    assert.property(json(response), "access_token")
-    const [first = assert.fail(), second = assert.fail()] = yield* elsewhere.requests
-    deepStrictEqual(
-      Option.map(first.authorization, Redacted.value),
-      Option.some(`Bearer ${token}`)
-    )
-    assert.strictEqual(Redacted.value(second.body), demoBody)
-    assert.notInclude(JSON.stringify(yield* elsewhere.requests), token)
-    assert.lengthOf(yield* tokens, 1, "the emulator did not issue the other token")
+test.live("the normal response can be compressed with gzip", function*() {
+  const { url } = yield* failing(Fault.gzip())
+  const [bytes, encoding] = yield* bytesOf(url)
+  assert.strictEqual(encoding, "gzip")
+  assert.property(JSON.parse(gunzipSync(bytes).toString()), "access_token")
+})
+
+test.live("the normal response can follow a 100 Continue that the client did not request", function*() {
+  const { text } = yield* observe(Fault.unaskedContinue(), "Silence")
+  assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
+  assert.include(text, "access_token")
+})
+
+test.live("a normal response that is an error is not changed", function*() {
+  const { url } = yield* failing(Fault.fields({ error: "changed" }), Fault.gzip())
+  assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
+  assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
+})
+
+test.live("the normal response is sent after Fault.revoke has revoked all tokens", function*() {
+  const { fail, url } = yield* Emulator.make()
+  const [one, other] = [yield* getToken(url), yield* getToken(url)]
+  yield* fail(Fault.revoke({ on: "api" }))
+  deepStrictEqual([(yield* callApi(url, one)).status, (yield* callApi(url, other)).status], [
+    401,
+    401
+  ])
+  assert.strictEqual((yield* callApi(url, yield* getToken(url))).status, 200)
+})
+
+test.live("a dripping body is sent one space at a time until the client disconnects", function*() {
+  const { connections, url } = yield* failing(Fault.drip("5 millis", { status: 503 }))
+  assert.match(
+    yield* Effect.scoped(receive(url, 250)),
+    /^HTTP\/1\.1 503 [\s\S]*\r\n\r\n(1\r\n \r\n){3,}/
+  )
+  yield* until(Effect.map(connections, (open) => open === 0))
+})
+
+test.live("a long body is sent only as far as the client reads it", function*() {
+  const { connections, requests, url } = yield* failing(Fault.flood(Infinity, { times: 2 }))
+  const text = yield* Effect.scoped(receive(url, 1_000_000))
+  assert.include(text, "xxxxxxxx")
+  yield* until(Effect.map(connections, (open) => open === 0))
+  yield* until(Effect.map(requests, ([recorded]) => (recorded?.sentBytes ?? 0) >= 1_000_000))
+  const [recorded] = yield* requests
+  assert.isBelow(recorded?.sentBytes ?? Infinity, 64 * 1024 * 1024)
+  // It also ends when a client interrupts its request.
+  const fiber = yield* Effect.fork(askToken(url))
+  yield* until(Effect.map(connections, (open) => open === 1))
+  yield* Fiber.interrupt(fiber)
+  yield* until(Effect.map(connections, (open) => open === 0))
+})
+
+test.live("a flood has the given length", function*() {
+  const { requests, url } = yield* failing(Fault.flood(1_000_001, { status: 400 }))
+  const { status, text } = yield* askToken(url)
+  deepStrictEqual([status, text.length], [400, 1_000_001])
+  deepStrictEqual((yield* requests)[0]?.status, Option.some(400))
+})
+
+test.live("a bomb becomes longer when it is decompressed", function*() {
+  const { url } = yield* failing(Fault.bomb(3))
+  const [bytes] = yield* bytesOf(url)
+  assert.isBelow(bytes.length, 10_000)
+  assert.isTrue(gunzipSync(bytes).equals(Buffer.alloc(3 * 1024 * 1024)))
+})
+
+test.live("an error response can repeat the body of the request", function*() {
+  const { url } = yield* failing(Fault.echo(400))
+  const response = yield* askToken(url)
+  assert.strictEqual(response.status, 400)
+  assert.include(String(json(response)["error_description"]), demoSecret)
+})
+
+test.live("an error response can have a date in Retry-After, by the emulator's clock", function*() {
+  const noon = Object.assign(Clock.make(), {
+    currentTimeMillis: Effect.succeed(Date.UTC(2030, 0, 1, 12))
   })
+  const { fail, url } = yield* Effect.withClock(Emulator.make(), noon)
+  yield* fail(Fault.retryDate(429, "90 seconds"))
+  const response = yield* askToken(url)
+  deepStrictEqual([response.status, response.headers["retry-after"]], [
+    429,
+    "Tue, 01 Jan 2030 12:01:30 GMT"
+  ])
+})
+
+test.live("a redirect has the Location of its target", function*() {
+  const { elsewhere, fail, url } = yield* Emulator.make({ basePath: "/store" })
+  const targets = ["elsewhere", "itself", "loop", {}, { location: "http://[" }, {
+    location: ""
+  }] as const
+  yield* fail(targets.map((to) => Fault.redirect(307, to)))
+  const responses = yield* Effect.forEach(targets, () => askToken(url))
+  const locations = [
+    `${elsewhere.url}/store${tokenPath}`,
+    "/store/moved",
+    `/store${tokenPath}`,
+    undefined,
+    "http://[",
+    ""
+  ]
+  deepStrictEqual(responses.map(({ headers }) => headers.location), locations)
+  assert.isTrue(responses.every(({ status }) => status === 307))
+  assert.lengthOf(yield* elsewhere.requests, 0)
+})
+
+test.live("a redirect can point to another origin that responds with its own token", function*() {
+  const { elsewhere, tokens, url } = yield* Emulator.make()
+  assert.notStrictEqual(new URL(elsewhere.url).origin, new URL(url).origin)
+  const token = yield* getToken(url)
+  yield* callApi(elsewhere.url, token)
+  const response = yield* send(elsewhere.url, {
+    method: "POST",
+    path: tokenPath,
+    body: demoBody
+  })
+  assert.property(json(response), "access_token")
+  const [first = assert.fail(), second = assert.fail()] = yield* elsewhere.requests
+  deepStrictEqual(
+    Option.map(first.authorization, Redacted.value),
+    Option.some(`Bearer ${token}`)
+  )
+  assert.strictEqual(Redacted.value(second.body), demoBody)
+  assert.notInclude(JSON.stringify(yield* elsewhere.requests), token)
+  assert.lengthOf(yield* tokens, 1, "the emulator did not issue the other token")
 })

@@ -1,4 +1,4 @@
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
@@ -269,241 +269,253 @@ const accepted: Readonly<Record<string, readonly [HttpRequest, Emulator.Options?
   "with the header, to an endpoint of both methods": [demoBasic, postOrBasic]
 }
 
-describe("a token request", () => {
-  test.live.each(Object.entries(accepted))("succeeds %s", function*([, [changes, options]]) {
+test.live.each(Object.entries(accepted))(
+  "a token request succeeds %s",
+  function*([, [changes, options]]) {
     assert.strictEqual(
       (yield* askToken((yield* Emulator.make(options)).url, changes)).status,
       200
     )
-  })
+  }
+)
 
-  const rows = Object.entries(refusals).flatMap(([answer, requests]) =>
-    Object.entries(requests).map(([name, row]) => [answer, name, ...row] as const)
-  )
+const rows = Object.entries(refusals).flatMap(([answer, requests]) =>
+  Object.entries(requests).map(([name, row]) => [answer, name, ...row] as const)
+)
 
-  test.live.each(rows)(
-    "gets %s %s",
-    function*([answer, , changes, says = "", options = specialCharacters]) {
-      const { tokens, url } = yield* Emulator.make(options)
-      const { headers, status, text } = yield* askToken(url, changes)
-      const { error, error_description, ...others } = JSON.parse(text) as Readonly<
-        Record<string, string>
-      >
-      assert.strictEqual(`${status} ${error}`, answer)
-      deepStrictEqual(others, {})
-      deepStrictEqual([headers["content-type"], headers["cache-control"]], [
-        "application/json",
-        "no-store"
-      ])
-      if (says === wrongClient) assert.strictEqual(error_description, says)
-      else assert.include(error_description, says)
-      if (status === 405) assert.strictEqual(headers.allow, "POST")
-      assert.notInclude(text, demoSecret)
-      assert.notInclude(text + JSON.stringify(headers), "canary", "no part of the body")
-      assert.lengthOf(yield* tokens, 0)
-      const isBasic = [options.clientAuthentication].flat().includes("client_secret_basic")
-      const challenged = status === 401 && (isBasic || changes === demoBasic)
-      assert.strictEqual(
-        headers["www-authenticate"],
-        challenged ? "Basic realm=\"store-api\"" : undefined
-      )
-      const correct = isBasic ? demoBasic : options === post ? { body: demoPost } : {}
-      assert.strictEqual(
-        (yield* askToken(url, correct)).status,
-        200,
-        "a correct request then succeeds"
-      )
-    }
-  )
-
-  test.live("is from the client with its id and secret, whatever these contain, in the form and in the header", function*() {
-    const character = fc.oneof(
-      fc.constantFrom(...printable),
-      fc.constantFrom(..."äöüß€:%+ &=", "%2B", "%zz")
-    )
-    const text = fc.array(character, { minLength: 1 }).map((parts) => parts.join(""))
-    const pairs: ReadonlyArray<readonly [string, string]> = [
-      [printable, `ä${printable}`],
-      ...fc.sample(fc.tuple(text, text), 50)
-    ]
-    const clients = pairs.map(([clientId, secret]) => ({
-      clientId,
-      clientSecret: Redacted.make(secret)
-    }))
-    const { url } = yield* Emulator.make({ ...postOrBasic, clients })
-    for (const pair of pairs) {
-      for (
-        const changes of [
-          { body: inForm(...pair) },
-          ...encoders.map((encode) => inHeader(...pair, encode))
-        ]
-      ) {
-        const { client_id } = json(yield* askToken(url, changes))
-        assert.strictEqual(client_id, pair[0], JSON.stringify([pair, changes]))
-      }
-    }
-  })
-
-  test.live("gets a token of the scope that it requests, and again the last one of this scope", function*() {
-    const { tokens, url } = yield* Emulator.make({ ...postOrBasic, repeatToken: true })
-    const ask = (scope: string) =>
-      Effect.map(askToken(url, { ...demoBasic, body: `${grant}&scope=${scope}` }), json)
-    const [orders, prices, again] = yield* Effect.forEach([
-      "orders+%C3%BC",
-      "prices",
-      "orders+%C3%BC"
-    ], ask)
-    deepStrictEqual([orders?.["scope"], prices?.["scope"], again?.["scope"]], [
-      "orders ü",
-      "prices",
-      "orders ü"
+test.live.each(rows)(
+  "the response is %s to a token request %s",
+  function*([answer, , changes, says = "", options = specialCharacters]) {
+    const { tokens, url } = yield* Emulator.make(options)
+    const { headers, status, text } = yield* askToken(url, changes)
+    const { error, error_description, ...others } = JSON.parse(text) as Readonly<
+      Record<string, string>
+    >
+    assert.strictEqual(`${status} ${error}`, answer)
+    deepStrictEqual(others, {})
+    deepStrictEqual([headers["content-type"], headers["cache-control"]], [
+      "application/json",
+      "no-store"
     ])
-    assert.strictEqual(again?.["access_token"], orders?.["access_token"])
-    deepStrictEqual((yield* tokens).map(({ scope }) => scope), ["orders ü", "prices"])
-  })
-
-  test.live("succeeds only below the base path, at the given path", function*() {
-    const { requests, url } = yield* Emulator.make({
-      basePath: "/store/v2/",
-      tokenPath: "/oauth/token/"
-    })
-    assert.match(url, /\/store\/v2$/)
-    assert.strictEqual((yield* askToken(url, { path: "/oauth/token/" })).status, 200)
-    const { status, text } = yield* askToken(url)
-    assert.strictEqual(status, 404)
-    assert.include(text, "exactly /store/v2/oauth/token/.")
-    assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
-    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "api", "other"])
-  })
-
-  test.live("gets a response with the eight fields, which name the client", function*() {
-    const { url } = yield* Emulator.make(specialCharacters)
-    const before = Date.now()
-    const response = yield* askToken(url)
-    const { access_token, issued_at, ...others } = json(response)
-    deepStrictEqual(
-      [response.status, response.headers["content-type"], response.headers["cache-control"]],
-      [200, "application/json", "no-store"]
-    )
-    deepStrictEqual<unknown>(others, {
-      token_type: "bearer",
-      expires_in: 3600,
-      scope: "",
-      application_name: "Demo application",
-      "developer.email": "demo@example.invalid",
-      client_id: "demo-client"
-    })
-    assert.match(String(access_token), /^[A-Za-z0-9._~+/-]+=*$/)
-    assert(typeof issued_at === "string")
-    assert.match(issued_at, /^\d+$/)
-    assert.isAtLeast(Number(issued_at), before)
-    const other = json(yield* askToken(url, { body: specialBody }))
-    deepStrictEqual([other["client_id"], other["application_name"]], [
-      "two words=id",
-      "two words=id"
-    ])
-    assert.strictEqual(other["developer.email"], "developer@example.invalid")
-  })
-
-  test.live("succeeds with either secret of two clients with the same id", function*() {
-    const secrets = ["old-secret", "new-secret"]
-    const clients = secrets.map((secret) => ({
-      clientId: "rotating",
-      clientSecret: Redacted.make(secret)
-    }))
-    const { url } = yield* Emulator.make({ clients })
-    for (
-      const [secret, status] of [["old-secret", 200], ["new-secret", 200], [
-        "other",
-        401
-      ]] as const
-    ) {
-      assert.strictEqual(
-        (yield* askToken(url, { body: bodyOf("rotating", secret) })).status,
-        status
-      )
-    }
-  })
-
-  /** A wrong path gets 404 and the correct path, unless the request looks like one of the API. */
-  test.live.each<[name: string, status: 404 | 401, path: string, changes?: HttpRequest]>([
-    ["with a trailing slash", 404, `${tokenPath}/`],
-    ["in capitals", 404, "/V1/oauth/accesstoken"],
-    ["with an escape", 404, "/v1/oauth/access%74oken"],
-    ["with two slashes", 404, "//v1/oauth/accesstoken"],
-    ["of another name", 404, "/oauth2/token"],
-    ["with Basic authentication", 404, "/v1/oauth/token", authorized("Basic")],
-    ["with JSON", 404, "/v1/oauth/token", { ...ofType("application/json"), body: "{}" }],
-    ["with another form", 401, "/orders", { body: "note=grant_type=none" }],
-    ["with another media type", 401, "/orders", ofType("application/json")],
-    ["with another method", 401, `${tokenPath}/`, { method: "PUT", body: "" }]
-  ])("to a path %s gets %i", function*([, status, path, changes]) {
-    const { requests, url } = yield* Emulator.make({ basePath: "/store" })
-    const response = yield* askToken(url, { path, ...changes })
-    assert.strictEqual(response.status, status)
-    assert.strictEqual("www-authenticate" in response.headers, status === 401)
-    if (status === 404) assert.include(response.text, `/store${tokenPath}`)
-    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api"])
-  })
-
-  test.live("is an API request if it carries a token", function*() {
-    const { url } = yield* Emulator.make()
-    const headers = { ...form, Authorization: `Bearer ${yield* getToken(url)}` }
+    if (says === wrongClient) assert.strictEqual(error_description, says)
+    else assert.include(error_description, says)
+    if (status === 405) assert.strictEqual(headers.allow, "POST")
+    assert.notInclude(text, demoSecret)
+    assert.notInclude(text + JSON.stringify(headers), "canary", "no part of the body")
+    assert.lengthOf(yield* tokens, 0)
+    const isBasic = [options.clientAuthentication].flat().includes("client_secret_basic")
+    const challenged = status === 401 && (isBasic || changes === demoBasic)
     assert.strictEqual(
-      (yield* askToken(url, { path: "/v1/oauth/clients", headers })).status,
-      200
+      headers["www-authenticate"],
+      challenged ? "Basic realm=\"store-api\"" : undefined
     )
-  })
+    const correct = isBasic ? demoBasic : options === post ? { body: demoPost } : {}
+    assert.strictEqual(
+      (yield* askToken(url, correct)).status,
+      200,
+      "a correct request then succeeds"
+    )
+  }
+)
+
+test.live("a token request is from the client whose id and secret it has in its form or header, whatever these contain", function*() {
+  const character = fc.oneof(
+    fc.constantFrom(...printable),
+    fc.constantFrom(..."äöüß€:%+ &=", "%2B", "%zz")
+  )
+  const text = fc.array(character, { minLength: 1 }).map((parts) => parts.join(""))
+  const pairs: ReadonlyArray<readonly [string, string]> = [
+    [printable, `ä${printable}`],
+    ...fc.sample(fc.tuple(text, text), 50)
+  ]
+  const clients = pairs.map(([clientId, secret]) => ({
+    clientId,
+    clientSecret: Redacted.make(secret)
+  }))
+  const { url } = yield* Emulator.make({ ...postOrBasic, clients })
+  for (const pair of pairs) {
+    for (
+      const changes of [
+        { body: inForm(...pair) },
+        ...encoders.map((encode) => inHeader(...pair, encode))
+      ]
+    ) {
+      const { client_id } = json(yield* askToken(url, changes))
+      assert.strictEqual(client_id, pair[0], JSON.stringify([pair, changes]))
+    }
+  }
 })
 
-describe("the lifetime of a token", () => {
-  test.live("can be shorter than an hour, and expires_in is its whole seconds", function*() {
-    for (
-      const [tokenLife, expiresIn] of [["2 seconds", 2], ["2999 millis", 2], [
-        "500 millis",
-        0
-      ]] as const
-    ) {
-      const { tokens, url } = yield* Emulator.make({ tokenLife })
-      assert.strictEqual(json(yield* askToken(url))["expires_in"], expiresIn)
-      const [{ expiresAt, issuedAt } = assert.fail("no token")] = yield* tokens
-      assert.strictEqual(
-        expiresAt.epochMillis - issuedAt.epochMillis,
-        Duration.toMillis(tokenLife)
-      )
-    }
-  })
+test.live("a repeated token is the last one of the requested scope", function*() {
+  const { tokens, url } = yield* Emulator.make({ ...postOrBasic, repeatToken: true })
+  const ask = (scope: string) =>
+    Effect.map(askToken(url, { ...demoBasic, body: `${grant}&scope=${scope}` }), json)
+  const [orders, prices, again] = yield* Effect.forEach([
+    "orders+%C3%BC",
+    "prices",
+    "orders+%C3%BC"
+  ], ask)
+  deepStrictEqual([orders?.["scope"], prices?.["scope"], again?.["scope"]], [
+    "orders ü",
+    "prices",
+    "orders ü"
+  ])
+  assert.strictEqual(again?.["access_token"], orders?.["access_token"])
+  deepStrictEqual((yield* tokens).map(({ scope }) => scope), ["orders ü", "prices"])
+})
 
-  test("is measured by the emulator's clock", function*() {
-    yield* TestClock.setTime(1_700_000_000_123)
-    const { tokens, url } = yield* Emulator.make()
-    const body = json(yield* Effect.orDie(askToken(url)))
-    assert.strictEqual(body["issued_at"], "1700000000123")
-    const [token] = yield* tokens
-    assert.strictEqual(token?.expiresAt.epochMillis, 1_700_003_600_123)
+test.live("a token request succeeds only at the given path below the base path", function*() {
+  const { requests, url } = yield* Emulator.make({
+    basePath: "/store/v2/",
+    tokenPath: "/oauth/token/"
   })
+  assert.match(url, /\/store\/v2$/)
+  assert.strictEqual((yield* askToken(url, { path: "/oauth/token/" })).status, 200)
+  const { status, text } = yield* askToken(url)
+  assert.strictEqual(status, 404)
+  assert.include(text, "exactly /store/v2/oauth/token/.")
+  assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
+  deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "api", "other"])
+})
 
-  test("continues while the token is repeated; after its end there is a new token", function*() {
-    const { tokens, url } = yield* Emulator.make({ repeatToken: true })
-    const first = json(yield* askToken(url))
-    yield* TestClock.adjust("10500 millis")
-    const second = json(yield* askToken(url))
-    deepStrictEqual([first["expires_in"], second], [3600, { ...first, expires_in: 3589 }])
-    yield* TestClock.adjust("3589500 millis")
-    const third = json(yield* askToken(url))
-    assert.notStrictEqual(third["access_token"], first["access_token"])
-    assert.strictEqual(third["expires_in"], 3600)
-    assert.lengthOf(yield* tokens, 2)
+test.live("a token response has the eight fields, which name the client", function*() {
+  const { url } = yield* Emulator.make(specialCharacters)
+  const before = Date.now()
+  const response = yield* askToken(url)
+  const { access_token, issued_at, ...others } = json(response)
+  deepStrictEqual(
+    [response.status, response.headers["content-type"], response.headers["cache-control"]],
+    [200, "application/json", "no-store"]
+  )
+  deepStrictEqual<unknown>(others, {
+    token_type: "bearer",
+    expires_in: 3600,
+    scope: "",
+    application_name: "Demo application",
+    "developer.email": "demo@example.invalid",
+    client_id: "demo-client"
   })
+  assert.match(String(access_token), /^[A-Za-z0-9._~+/-]+=*$/)
+  assert(typeof issued_at === "string")
+  assert.match(issued_at, /^\d+$/)
+  assert.isAtLeast(Number(issued_at), before)
+  const other = json(yield* askToken(url, { body: specialBody }))
+  deepStrictEqual([other["client_id"], other["application_name"]], [
+    "two words=id",
+    "two words=id"
+  ])
+  assert.strictEqual(other["developer.email"], "developer@example.invalid")
+})
 
-  test.live("ends when a repeated token is revoked; each client has its own token", function*() {
-    const { tokens, url: earlier } = yield* Emulator.make()
-    const [first, last] = yield* Effect.all([getToken(earlier), getToken(earlier)])
-    const options = { ...specialCharacters, repeatToken: true, tokens: yield* tokens }
-    const { revoke, url } = yield* Emulator.make(options)
-    assert.strictEqual(yield* getToken(url), last)
-    assert.notStrictEqual(yield* getToken(url, { body: specialBody }), last)
-    assert.strictEqual(yield* revoke(last), 1)
-    assert.notInclude([first, last], yield* getToken(url))
-  })
+test.live("a token request succeeds with either secret of two clients with the same id", function*() {
+  const secrets = ["old-secret", "new-secret"]
+  const clients = secrets.map((secret) => ({
+    clientId: "rotating",
+    clientSecret: Redacted.make(secret)
+  }))
+  const { url } = yield* Emulator.make({ clients })
+  for (
+    const [secret, status] of [["old-secret", 200], ["new-secret", 200], [
+      "other",
+      401
+    ]] as const
+  ) {
+    assert.strictEqual(
+      (yield* askToken(url, { body: bodyOf("rotating", secret) })).status,
+      status
+    )
+  }
+})
+
+/** A wrong path gets 404 and the correct path, unless the request looks like one of the API. */
+test.live.each<[name: string, status: 404 | 401, path: string, changes?: HttpRequest]>([
+  ["with a trailing slash", 404, `${tokenPath}/`],
+  ["in capitals", 404, "/V1/oauth/accesstoken"],
+  ["with an escape", 404, "/v1/oauth/access%74oken"],
+  ["with two slashes", 404, "//v1/oauth/accesstoken"],
+  ["of another name", 404, "/oauth2/token"],
+  ["with Basic authentication", 404, "/v1/oauth/token", authorized("Basic")],
+  ["with JSON", 404, "/v1/oauth/token", { ...ofType("application/json"), body: "{}" }],
+  ["with another form", 401, "/orders", { body: "note=grant_type=none" }],
+  ["with another media type", 401, "/orders", ofType("application/json")],
+  ["with another method", 401, `${tokenPath}/`, { method: "PUT", body: "" }]
+])("to a path %s gets %i", function*([, status, path, changes]) {
+  const { requests, url } = yield* Emulator.make({ basePath: "/store" })
+  const response = yield* askToken(url, { path, ...changes })
+  assert.strictEqual(response.status, status)
+  assert.strictEqual("www-authenticate" in response.headers, status === 401)
+  if (status === 404) assert.include(response.text, `/store${tokenPath}`)
+  deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api"])
+})
+
+test.live("a request to the token path of another base is an API request if it carries a token", function*() {
+  const { url } = yield* Emulator.make()
+  const headers = { ...form, Authorization: `Bearer ${yield* getToken(url)}` }
+  assert.strictEqual(
+    (yield* askToken(url, { path: "/v1/oauth/clients", headers })).status,
+    200
+  )
+})
+
+test.live.each([["2 seconds", 2], ["2999 millis", 2], ["500 millis", 0]] as const)(
+  "expires_in is the whole seconds of a tokenLife of %s",
+  function*([tokenLife, expiresIn]) {
+    const { tokens, url } = yield* Emulator.make({ tokenLife })
+    assert.strictEqual(json(yield* askToken(url))["expires_in"], expiresIn)
+    const [{ expiresAt, issuedAt } = assert.fail("no token")] = yield* tokens
+    const lifetime = expiresAt.epochMillis - issuedAt.epochMillis
+    assert.strictEqual(lifetime, Duration.toMillis(tokenLife))
+  }
+)
+
+test("the lifetime of a token is measured by the emulator's clock", function*() {
+  yield* TestClock.setTime(1_700_000_000_123)
+  const { tokens, url } = yield* Emulator.make()
+  const body = json(yield* Effect.orDie(askToken(url)))
+  assert.strictEqual(body["issued_at"], "1700000000123")
+  const [token] = yield* tokens
+  assert.strictEqual(token?.expiresAt.epochMillis, 1_700_003_600_123)
+})
+
+test("a repeated token keeps its expiry", function*() {
+  const { url } = yield* Emulator.make({ repeatToken: true })
+  const first = json(yield* askToken(url))
+  yield* TestClock.adjust("10500 millis")
+  deepStrictEqual([first["expires_in"], json(yield* askToken(url))], [
+    3600,
+    { ...first, expires_in: 3589 }
+  ])
+})
+
+test("a token that has expired is not repeated", function*() {
+  const { url } = yield* Emulator.make({ repeatToken: true })
+  const first = yield* getToken(url)
+  yield* TestClock.adjust("60 minutes")
+  const { access_token, expires_in } = json(yield* askToken(url))
+  assert.notStrictEqual(access_token, first)
+  assert.strictEqual(expires_in, 3600)
+})
+
+/** An emulator that repeats the last of two tokens of an earlier one. */
+const startRepeating = Effect.gen(function*() {
+  const { tokens, url } = yield* Emulator.make()
+  const [first, last] = yield* Effect.all([getToken(url), getToken(url)])
+  const options = { ...specialCharacters, repeatToken: true, tokens: yield* tokens }
+  return { ...yield* Emulator.make(options), first, last }
+})
+
+test.live("the last token of an earlier emulator is repeated", function*() {
+  const { last, url } = yield* startRepeating
+  assert.strictEqual(yield* getToken(url), last)
+})
+
+test.live("a token is repeated only to its client", function*() {
+  const { last, url } = yield* startRepeating
+  assert.notStrictEqual(yield* getToken(url, { body: specialBody }), last)
+})
+
+test.live("a token that was revoked is not repeated", function*() {
+  const { first, last, revoke, url } = yield* startRepeating
+  assert.strictEqual(yield* revoke(last), 1)
+  assert.notInclude([first, last], yield* getToken(url))
 })

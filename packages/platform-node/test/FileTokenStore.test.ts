@@ -43,13 +43,11 @@ import {
   storeOver
 } from "./support/tokenFolder.js"
 
-describe("FileTokenStore fulfils the contract", () => {
-  for (const { check, rule } of rules) {
-    test.live(rule, function*() {
-      yield* Effect.provide(check, FileTokenStore.layer({ folder: yield* newFolder }))
-    })
-  }
-})
+for (const { check, rule } of rules) {
+  test.live(rule, function*() {
+    yield* Effect.provide(check, FileTokenStore.layer({ folder: yield* newFolder }))
+  })
+}
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
@@ -79,144 +77,140 @@ const interruptedAt = (
     yield* Fiber.interrupt(operating)
   })
 
-describe("FileTokenStore", () => {
-  test.live("creates folders and files that only this user can open, and whose names hold no part of the key", function*() {
-    const { files, folder, store } = yield* started
-    const keys = ["../../elsewhere", "a/b\\c", "", ".", "con", "café \u0000", "key"]
-    for (const key of keys) {
-      yield* store.put(key, `entry of ${key}`, "1 minute")
-      yield* store.lease(key, "1 minute")
-    }
-    for (const key of keys) {
-      deepStrictEqual(yield* entryOf(store, key), Option.some(`entry of ${key}`))
-    }
-    deepStrictEqual(readdirSync(join(folder, "..")), ["tokens"])
-    deepStrictEqual(readdirSync(folder), ["store-api-v1"])
-    for (const kind of [".entry", ".lease"]) {
-      assert.lengthOf(files().filter((name) => name.endsWith(kind)), keys.length)
-    }
-    for (const name of files()) assert.match(name, /^[0-9a-f]{32}\.(entry|lease)$/)
-    if (process.platform === "win32") return
-    for (const path of pathsIn(folder)) {
-      assert.strictEqual(modeOf(path), statSync(path).isFile() ? "600" : "700", path)
-    }
-  })
-
-  test.live("creates nothing until the first put or lease", function*() {
-    const { folder, store } = yield* started
-    deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "entry")], [
-      Option.none(),
-      false
-    ])
-    deepStrictEqual(readdirSync(join(folder, "..")), [])
-  })
-
-  test.live("keeps one file per entry or lease, and deletes it after the removal or release", function*() {
-    const { files, store } = yield* started
-    for (const entry of ["one", "two", "three"]) yield* store.put("key", entry, "1 minute")
-    assert.lengthOf(files(), 1)
-    const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
-    assert.isTrue(yield* lease.extend)
-    assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
-    assert.lengthOf(files(), 2)
-    assert.isTrue(yield* store.remove("key", "three"))
-    assert.lengthOf(files(), 1)
-    yield* lease.release
-    assert.lengthOf(files(), 0)
-  })
-
-  test.live("an interrupted put leaves the old entry or the new one, whole", function*() {
-    const { files, folder, store } = yield* started
-    // An infinite lifetime is allowed too.
-    yield* store.put("key", "old", Infinity)
-    const seen: Array<string> = []
-    for (const step of ["makeDirectory", "writeFileString", "rename", "remove"]) {
-      yield* interruptedAt(step, folder, (slow) => slow.put("key", `new: ${step}`, "1 minute"))
-      seen.push(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"))
-      assert.lengthOf(files(), 1, step)
-    }
-    deepStrictEqual(seen, ["old", "new: writeFileString", "new: rename", "new: remove"])
-  })
-
-  test.each<readonly [by: number, isValid: boolean]>([
-    [9999, true],
-    [10_000, false],
-    // A small adjustment of the clock. A larger one would lengthen the lifetime.
-    [-1000, true],
-    [-1001, false]
-  ])(
-    "when the wall clock has moved by %s ms, an entry and a lease for 10 s are valid: %s",
-    function*([by, isValid]) {
-      const { store } = yield* started
-      yield* TestClock.setTime(1e12)
-      yield* store.put("key", "entry", "10 seconds")
-      const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
-      yield* TestClock.setTime(1e12 + by)
-      deepStrictEqual(
-        yield* entryOf(store, "key"),
-        isValid ? Option.some("entry") : Option.none()
-      )
-      deepStrictEqual([yield* store.remove("key", "entry"), yield* lease.extend], [
-        isValid,
-        isValid
-      ])
-      assert.strictEqual(Option.isNone(yield* store.lease("key", "10 seconds")), isValid)
-    }
-  )
+test.live("FileTokenStore creates folders and files that only this user can open, with names that hold no part of the key", function*() {
+  const { files, folder, store } = yield* started
+  const keys = ["../../elsewhere", "a/b\\c", "", ".", "con", "café \u0000", "key"]
+  for (const key of keys) {
+    yield* store.put(key, `entry of ${key}`, "1 minute")
+    yield* store.lease(key, "1 minute")
+  }
+  for (const key of keys) {
+    deepStrictEqual(yield* entryOf(store, key), Option.some(`entry of ${key}`))
+  }
+  deepStrictEqual(readdirSync(join(folder, "..")), ["tokens"])
+  deepStrictEqual(readdirSync(folder), ["store-api-v1"])
+  for (const kind of [".entry", ".lease"]) {
+    assert.lengthOf(files().filter((name) => name.endsWith(kind)), keys.length)
+  }
+  for (const name of files()) assert.match(name, /^[0-9a-f]{32}\.(entry|lease)$/)
+  if (process.platform === "win32") return
+  for (const path of pathsIn(folder)) {
+    assert.strictEqual(modeOf(path), statSync(path).isFile() ? "600" : "700", path)
+  }
 })
 
-describe("FileTokenStore, after the wall clock was set back", () => {
-  const minute = 60_000
+test.live("FileTokenStore creates nothing until the first put or lease", function*() {
+  const { folder, store } = yield* started
+  deepStrictEqual([yield* entryOf(store, "key"), yield* store.remove("key", "entry")], [
+    Option.none(),
+    false
+  ])
+  deepStrictEqual(readdirSync(join(folder, "..")), [])
+})
 
-  /** Changes what each file says about the uptime of the machine when it was written, in milliseconds. */
-  const changeUptime = (folder: string, change: (uptime: number) => number | undefined) => {
-    const paths = pathsIn(folder).filter((path) => statSync(path).isFile())
-    for (const path of paths) {
-      const content = JSON.parse(readFileSync(path, "utf8")) as { readonly uptime: number } // the store wrote it
-      writeFileSync(path, JSON.stringify({ ...content, uptime: change(content.uptime) }))
-    }
-    assert.lengthOf(paths, 2)
+test.live("the file of an entry or lease is deleted by the removal or release", function*() {
+  const { files, store } = yield* started
+  for (const entry of ["one", "two", "three"]) yield* store.put("key", entry, "1 minute")
+  assert.lengthOf(files(), 1)
+  const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
+  assert.isTrue(yield* lease.extend)
+  assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
+  assert.lengthOf(files(), 2)
+  assert.isTrue(yield* store.remove("key", "three"))
+  assert.lengthOf(files(), 1)
+  yield* lease.release
+  assert.lengthOf(files(), 0)
+})
+
+test.live("an interrupted put leaves the old entry or the new one, whole", function*() {
+  const { files, folder, store } = yield* started
+  // An infinite lifetime is allowed too.
+  yield* store.put("key", "old", Infinity)
+  const seen: Array<string> = []
+  for (const step of ["makeDirectory", "writeFileString", "rename", "remove"]) {
+    yield* interruptedAt(step, folder, (slow) => slow.put("key", `new: ${step}`, "1 minute"))
+    seen.push(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"))
+    assert.lengthOf(files(), 1, step)
   }
+  deepStrictEqual(seen, ["old", "new: writeFileString", "new: rename", "new: remove"])
+})
 
-  /** A store with an entry and a lease for ten minutes. By the wall clock, no time has passed since. */
-  const written = Effect.tap(
-    started,
-    ({ store }) =>
-      Effect.zipRight(store.put("key", "entry", 10 * minute), store.lease("key", 10 * minute))
+test.each<readonly [by: number, isValid: boolean]>([
+  [9999, true],
+  [10_000, false],
+  // A small adjustment of the clock. A larger one would lengthen the lifetime.
+  [-1000, true],
+  [-1001, false]
+])(
+  "when the wall clock has moved by %s ms, an entry and a lease for 10 s are valid: %s",
+  function*([by, isValid]) {
+    const { store } = yield* started
+    yield* TestClock.setTime(1e12)
+    yield* store.put("key", "entry", "10 seconds")
+    const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
+    yield* TestClock.setTime(1e12 + by)
+    deepStrictEqual(
+      yield* entryOf(store, "key"),
+      isValid ? Option.some("entry") : Option.none()
+    )
+    deepStrictEqual([yield* store.remove("key", "entry"), yield* lease.extend], [
+      isValid,
+      isValid
+    ])
+    assert.strictEqual(Option.isNone(yield* store.lease("key", "10 seconds")), isValid)
+  }
+)
+
+const minute = 60_000
+
+/** Changes what each file says about the uptime of the machine when it was written, in milliseconds. */
+const changeUptime = (folder: string, change: (uptime: number) => number | undefined) => {
+  const paths = pathsIn(folder).filter((path) => statSync(path).isFile())
+  for (const path of paths) {
+    const content = JSON.parse(readFileSync(path, "utf8")) as { readonly uptime: number } // the store wrote it
+    writeFileSync(path, JSON.stringify({ ...content, uptime: change(content.uptime) }))
+  }
+  assert.lengthOf(paths, 2)
+}
+
+/** A store with an entry and a lease for ten minutes. By the wall clock, no time has passed since. */
+const written = Effect.tap(
+  started,
+  ({ store }) =>
+    Effect.zipRight(store.put("key", "entry", 10 * minute), store.lease("key", 10 * minute))
+)
+
+const remainingIn = ({ get }: TokenStore.Service) =>
+  Effect.map(
+    get("key"),
+    Option.match({ onNone: () => 0, onSome: ({ remaining }) => Number(remaining) })
   )
 
-  const remainingIn = ({ get }: TokenStore.Service) =>
-    Effect.map(
-      get("key"),
-      Option.match({ onNone: () => 0, onSome: ({ remaining }) => Number(remaining) })
-    )
+test("an entry remains for no longer after the wall clock was set back, because the uptime of the machine counts", function*() {
+  const { folder, store } = yield* written
+  assert.strictEqual(yield* remainingIn(store), 10 * minute)
+  changeUptime(folder, (uptime) => uptime - 4 * minute)
+  const remaining = yield* remainingIn(store)
+  assert.isAtMost(remaining, 6 * minute + 1000)
+  // A slow machine spends real time here.
+  assert.isAtLeast(remaining, 5 * minute)
+})
 
-  test("an entry remains for no longer, because the uptime of the machine counts", function*() {
-    const { folder, store } = yield* written
-    assert.strictEqual(yield* remainingIn(store), 10 * minute)
-    changeUptime(folder, (uptime) => uptime - 4 * minute)
-    const remaining = yield* remainingIn(store)
-    assert.isAtMost(remaining, 6 * minute + 1000)
-    // A slow machine spends real time here.
-    assert.isAtLeast(remaining, 5 * minute)
-  })
+test("an entry and a lease end, because the uptime of the machine counts", function*() {
+  const { folder, store } = yield* written
+  changeUptime(folder, (uptime) => uptime - 10 * minute - 1000)
+  deepStrictEqual(yield* store.get("key"), Option.none())
+  assert.isTrue(Option.isSome(yield* store.lease("key", "1 minute")))
+})
 
-  test("an entry and a lease end, because the uptime of the machine counts", function*() {
-    const { folder, store } = yield* written
-    changeUptime(folder, (uptime) => uptime - 10 * minute - 1000)
-    deepStrictEqual(yield* store.get("key"), Option.none())
-    assert.isTrue(Option.isSome(yield* store.lease("key", "1 minute")))
-  })
-
-  test.each<[what: string, change: (uptime: number) => number | undefined]>([
-    ["the machine has restarted", (uptime) => uptime + 10 * minute],
-    ["an older version wrote the file", () => undefined]
-  ])("an entry and a lease remain by the wall clock if %s", function*([, change]) {
-    const { folder, store } = yield* written
-    changeUptime(folder, change)
-    assert.strictEqual(yield* remainingIn(store), 10 * minute)
-    assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
-  })
+test.each<[what: string, change: (uptime: number) => number | undefined]>([
+  ["the machine has restarted", (uptime) => uptime + 10 * minute],
+  ["an older version wrote the file", () => undefined]
+])("an entry and a lease remain by the wall clock if %s", function*([, change]) {
+  const { folder, store } = yield* written
+  changeUptime(folder, change)
+  assert.strictEqual(yield* remainingIn(store), 10 * minute)
+  assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
 })
 
 describe.concurrent("FileTokenStore with a file that was", () => {
@@ -287,46 +281,44 @@ const onPosix = test.live.runIf(isPosix)
 
 const all = ["get", "put", "remove", "lease"] as const
 
-describe("FileTokenStore does not use a folder", () => {
-  onPosix("that other users can open", function*() {
-    const { folder, store } = yield* started
-    yield* store.put("key", "entry", "1 minute")
-    const lease = Option.getOrThrow(yield* store.lease("another key", "1 minute"))
-    for (const path of [folder, own(folder)]) {
-      for (const mode of [0o755, 0o770, 0o701]) {
-        chmodSync(path, mode)
-        const reason = `other users can open its folder: its mode is ${
-          mode.toString(8)
-        }, not 700`
-        yield* allFail(store, reason, [...all, "extend", "release"], lease)
-      }
-      chmodSync(path, 0o700)
+onPosix("that other users can open", function*() {
+  const { folder, store } = yield* started
+  yield* store.put("key", "entry", "1 minute")
+  const lease = Option.getOrThrow(yield* store.lease("another key", "1 minute"))
+  for (const path of [folder, own(folder)]) {
+    for (const mode of [0o755, 0o770, 0o701]) {
+      chmodSync(path, mode)
+      const reason = `other users can open its folder: its mode is ${
+        mode.toString(8)
+      }, not 700`
+      yield* allFail(store, reason, [...all, "extend", "release"], lease)
     }
-    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
-  })
+    chmodSync(path, 0o700)
+  }
+  deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
+})
 
-  onPosix("that other users can open, on a system without numeric user ids", function*() {
-    const { folder, store } = yield* started
-    yield* store.put("key", "entry", "1 minute")
-    chmodSync(folder, 0o755)
-    yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["get"])
-    const { getuid } = process
-    yield* Effect.acquireUseRelease(
-      Effect.sync(() => Object.assign(process, { getuid: undefined })),
-      () =>
-        Effect.map(
-          entryOf(store, "key"),
-          (entry) => deepStrictEqual(entry, Option.some("entry"))
-        ),
-      () => Effect.sync(() => Object.assign(process, { getuid }))
-    )
-  })
+onPosix("that other users can open, on a system without numeric user ids", function*() {
+  const { folder, store } = yield* started
+  yield* store.put("key", "entry", "1 minute")
+  chmodSync(folder, 0o755)
+  yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["get"])
+  const { getuid } = process
+  yield* Effect.acquireUseRelease(
+    Effect.sync(() => Object.assign(process, { getuid: undefined })),
+    () =>
+      Effect.map(
+        entryOf(store, "key"),
+        (entry) => deepStrictEqual(entry, Option.some("entry"))
+      ),
+    () => Effect.sync(() => Object.assign(process, { getuid }))
+  )
+})
 
-  test.live("that is a file", function*() {
-    const { folder, store } = yield* started
-    writeFileSync(folder, "", { mode: 0o600 })
-    yield* allFail(store, "ENOTDIR", ["get", "remove"])
-  })
+test.live("FileTokenStore does not use a folder that is a file", function*() {
+  const { folder, store } = yield* started
+  writeFileSync(folder, "", { mode: 0o600 })
+  yield* allFail(store, "ENOTDIR", ["get", "remove"])
 })
 
 const fails = (error: PlatformError.PlatformError) => () => Effect.fail(error)
@@ -395,388 +387,375 @@ const onlyPosix: ReadonlyArray<Failure> = [
   ]
 ]
 
-describe("FileTokenStore fails", () => {
-  test.live.each<Failure>([
-    ["the disk is full", full, "ENOSPC", ["put", "lease"]],
-    ["the disk becomes full", halfFull, "ENOSPC", ["put", "lease"]],
-    ["the disk is read-only", readOnly, "EROFS", ["put", "remove", "lease"]],
-    ["a file cannot be read", unreadable(code("EIO")), "EIO", reads],
-    ["an error has no code", unreadable(code(7)), "Unknown", reads],
-    ["an error has no cause", unreadable(fails(withoutCause)), "TimedOut", reads],
-    [
-      "an argument is unusable",
-      unreadable(fails(new PlatformError.BadArgument(ofPlatform))),
-      "BadArgument",
-      reads
-    ],
-    ...isPosix ? onlyPosix : []
-  ])(
-    "with the reason and without paths, and keeps what is stored, when %s",
-    function*([, change, reason, failing]) {
-      const { files, folder, store } = yield* started
-      yield* store.put("key", "entry", "1 minute")
-      yield* store.lease("leased", "1 minute")
-      const before = files()
-      const broken = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
-      yield* allFail(broken, reason, failing)
-      if (!failing.includes("get")) {
-        deepStrictEqual(yield* entryOf(broken, "key"), Option.some("entry"))
-        deepStrictEqual(yield* broken.lease("leased", "1 minute"), Option.none())
-      }
-      deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
-      deepStrictEqual(files(), before)
+test.live.each<Failure>([
+  ["the disk is full", full, "ENOSPC", ["put", "lease"]],
+  ["the disk becomes full", halfFull, "ENOSPC", ["put", "lease"]],
+  ["the disk is read-only", readOnly, "EROFS", ["put", "remove", "lease"]],
+  ["a file cannot be read", unreadable(code("EIO")), "EIO", reads],
+  ["an error has no code", unreadable(code(7)), "Unknown", reads],
+  ["an error has no cause", unreadable(fails(withoutCause)), "TimedOut", reads],
+  [
+    "an argument is unusable",
+    unreadable(fails(new PlatformError.BadArgument(ofPlatform))),
+    "BadArgument",
+    reads
+  ],
+  ...isPosix ? onlyPosix : []
+])(
+  "FileTokenStore fails with the reason, without a path, and without a change when %s",
+  function*([, change, reason, failing]) {
+    const { files, folder, store } = yield* started
+    yield* store.put("key", "entry", "1 minute")
+    yield* store.lease("leased", "1 minute")
+    const before = files()
+    const broken = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
+    yield* allFail(broken, reason, failing)
+    if (!failing.includes("get")) {
+      deepStrictEqual(yield* entryOf(broken, "key"), Option.some("entry"))
+      deepStrictEqual(yield* broken.lease("leased", "1 minute"), Option.none())
     }
-  )
+    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
+    deepStrictEqual(files(), before)
+  }
+)
 
-  const createdByOthers = [
-    openToAll,
-    "other users can open its folder: its mode is 755, not 700"
-  ] as const
+const createdByOthers = [
+  openToAll,
+  "other users can open its folder: its mode is 755, not 700"
+] as const
 
-  test.live("to create its folder, and writes nothing, when the disk is full or another process creates it for all", function*() {
-    for (
-      const [change, reason] of [
-        [full, "ENOSPC"],
-        ...isPosix ? [createdByOthers] : []
-      ] as const
-    ) {
-      const folder = yield* newFolder
-      const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
-      yield* allFail(store, reason, ["put", "lease"])
-      deepStrictEqual(readdirSync(own(folder)), [])
-    }
-  })
-})
-
-describe("the folder of FileTokenStore", () => {
-  const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders)
-  const given = { XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" }
-
-  /** Sets `process.platform`. The paths remain those of this system. */
-  const on = (platform: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => {
-        const { platform: before } = process
-        Object.defineProperty(process, "platform", { value: platform })
-        return before
-      }),
-      () => effect,
-      (before) =>
-        Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
-    )
-
-  onPosix("is by default a folder of the system for the state of this user", function*() {
-    const folders: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, string]> =
-      [
-        ["linux", given, given.XDG_STATE_HOME],
-        ["linux", {}, home(".local", "state")],
-        // The XDG standard ignores a relative path.
-        ["linux", { XDG_STATE_HOME: "state" }, home(".local", "state")],
-        ["darwin", given, home("Library", "Caches")],
-        ["win32", given, given.LOCALAPPDATA],
-        ["win32", {}, home("AppData", "Local")]
-      ]
-    for (const [platform, variables, folder] of folders) {
-      const found = yield* FileTokenStore.defaultFolder.pipe(
-        on(platform),
-        withVariables(variables)
-      )
-      assert.strictEqual(found, join(folder, "store-api", "tokens"))
-    }
-  })
-
-  const putOver = <E>(
-    layer: Layer.Layer<TokenStore.TokenStore, E>,
-    config: ReadonlyArray<readonly [string, string]>
-  ) =>
-    Effect.flatMap(TokenStore.TokenStore, (store) => store.put("key", "entry", "1 minute"))
-      .pipe(
-        Effect.provide(layer),
-        Effect.withConfigProvider(ConfigProvider.fromMap(new Map(config)))
-      )
-
-  test.live("can be configured", function*() {
+test.live("to create its folder, and writes nothing, when the disk is full or another process creates it for all", function*() {
+  for (
+    const [change, reason] of [
+      [full, "ENOSPC"],
+      ...isPosix ? [createdByOthers] : []
+    ] as const
+  ) {
     const folder = yield* newFolder
-    yield* putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", folder]])
-    assert.lengthOf(readdirSync(folder), 1)
-    const state = yield* newFolder
-    yield* withVariables({ XDG_STATE_HOME: state })(putOver(FileTokenStore.layerConfig(), []))
-    if (process.platform === "linux") {
-      assert.lengthOf(readdirSync(join(state, "store-api", "tokens")), 1)
-    }
-    const error = yield* Effect.flip(
-      putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]])
-    )
-    assert.include(JSON.stringify(error), "STORE_API_TOKEN_FOLDER")
-    assert.match(JSON.stringify(error), /must not be empty|length of at least 1/)
-  })
+    const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
+    yield* allFail(store, reason, ["put", "lease"])
+    deepStrictEqual(readdirSync(own(folder)), [])
+  }
 })
 
-describe("FileTokenStore, while another process changes the folder", () => {
-  test.live.each<readonly [when: string, last: string, step: "rename" | "link" | undefined]>([
-    ["replaced", "new", undefined],
-    ["replaced twice", "last", "link"],
-    ["removed", "nothing", undefined]
-  ])(
-    "does not remove an entry that was %s, and keeps the last one",
-    function*([when, last, step]) {
-      const { files, folder, store } = yield* started
-      yield* store.put("key", "old", "1 minute")
-      const slow = yield* slowed(folder, {
-        rename: when === "removed"
-          ? store.remove("key", "old")
-          : store.put("key", "new", "1 minute"),
-        ...(step !== undefined && { [step]: store.put("key", last, "1 minute") })
-      })
-      assert.isFalse(yield* slow.remove("key", "old"))
-      deepStrictEqual(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"), last)
-      assert.lengthOf(files(), when === "removed" ? 0 : 1)
-    }
+const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders)
+const given = { XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" }
+
+/** Sets `process.platform`. The paths remain those of this system. */
+const on = (platform: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => {
+      const { platform: before } = process
+      Object.defineProperty(process, "platform", { value: platform })
+      return before
+    }),
+    () => effect,
+    (before) =>
+      Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
   )
 
-  test.live("does not lose an entry that was replaced when the remove is interrupted", function*() {
+onPosix("is by default a folder of the system for the state of this user", function*() {
+  const folders: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, string]> = [
+    ["linux", given, given.XDG_STATE_HOME],
+    ["linux", {}, home(".local", "state")],
+    // The XDG standard ignores a relative path.
+    ["linux", { XDG_STATE_HOME: "state" }, home(".local", "state")],
+    ["darwin", given, home("Library", "Caches")],
+    ["win32", given, given.LOCALAPPDATA],
+    ["win32", {}, home("AppData", "Local")]
+  ]
+  for (const [platform, variables, folder] of folders) {
+    const found = yield* FileTokenStore.defaultFolder.pipe(
+      on(platform),
+      withVariables(variables)
+    )
+    assert.strictEqual(found, join(folder, "store-api", "tokens"))
+  }
+})
+
+const putOver = <E>(
+  layer: Layer.Layer<TokenStore.TokenStore, E>,
+  config: ReadonlyArray<readonly [string, string]>
+) =>
+  Effect.flatMap(TokenStore.TokenStore, (store) => store.put("key", "entry", "1 minute"))
+    .pipe(
+      Effect.provide(layer),
+      Effect.withConfigProvider(ConfigProvider.fromMap(new Map(config)))
+    )
+
+test.live("the folder of FileTokenStore can be configured", function*() {
+  const folder = yield* newFolder
+  yield* putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", folder]])
+  assert.lengthOf(readdirSync(folder), 1)
+  const state = yield* newFolder
+  yield* withVariables({ XDG_STATE_HOME: state })(putOver(FileTokenStore.layerConfig(), []))
+  if (process.platform === "linux") {
+    assert.lengthOf(readdirSync(join(state, "store-api", "tokens")), 1)
+  }
+  const error = yield* Effect.flip(
+    putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]])
+  )
+  assert.include(JSON.stringify(error), "STORE_API_TOKEN_FOLDER")
+  assert.match(JSON.stringify(error), /must not be empty|length of at least 1/)
+})
+
+test.live.each<readonly [when: string, last: string, step: "rename" | "link" | undefined]>([
+  ["replaced", "new", undefined],
+  ["replaced twice", "last", "link"],
+  ["removed", "nothing", undefined]
+])(
+  "a removal keeps the last entry if the entry was %s",
+  function*([when, last, step]) {
     const { files, folder, store } = yield* started
     yield* store.put("key", "old", "1 minute")
-    const rename = store.put("key", "new", "1 minute")
-    yield* interruptedAt("link", folder, (slow) => slow.remove("key", "old"), { rename })
-    deepStrictEqual(yield* entryOf(store, "key"), Option.some("new"))
-    assert.lengthOf(files(), 1)
-  })
-
-  test.live("does not take over an expired lease that was taken over", function*() {
-    const { files, folder, store } = yield* started
-    yield* store.lease("key", 0)
-    const taken = yield* Deferred.make<TokenStore.Lease>()
     const slow = yield* slowed(folder, {
-      rename: Effect.flatMap(
-        Effect.map(store.lease("key", "1 minute"), Option.getOrThrow),
-        (lease) => Deferred.succeed(taken, lease)
+      rename: when === "removed"
+        ? store.remove("key", "old")
+        : store.put("key", "new", "1 minute"),
+      ...(step !== undefined && { [step]: store.put("key", last, "1 minute") })
+    })
+    assert.isFalse(yield* slow.remove("key", "old"))
+    deepStrictEqual(Option.getOrElse(yield* entryOf(store, "key"), () => "nothing"), last)
+    assert.lengthOf(files(), when === "removed" ? 0 : 1)
+  }
+)
+
+test.live("an interrupted removal does not lose an entry that was replaced", function*() {
+  const { files, folder, store } = yield* started
+  yield* store.put("key", "old", "1 minute")
+  const rename = store.put("key", "new", "1 minute")
+  yield* interruptedAt("link", folder, (slow) => slow.remove("key", "old"), { rename })
+  deepStrictEqual(yield* entryOf(store, "key"), Option.some("new"))
+  assert.lengthOf(files(), 1)
+})
+
+test.live("a process does not take over an expired lease that was taken over", function*() {
+  const { files, folder, store } = yield* started
+  yield* store.lease("key", 0)
+  const taken = yield* Deferred.make<TokenStore.Lease>()
+  const slow = yield* slowed(folder, {
+    rename: Effect.flatMap(
+      Effect.map(store.lease("key", "1 minute"), Option.getOrThrow),
+      (lease) => Deferred.succeed(taken, lease)
+    )
+  })
+  deepStrictEqual(yield* slow.lease("key", "1 minute"), Option.none())
+  assert.isTrue(yield* (yield* Deferred.await(taken)).extend)
+  assert.lengthOf(files(), 1)
+})
+
+test.live("FileTokenStore grants a free lease once, at whatever step another process takes it", function*() {
+  const steps = yield* atEachStep((at) =>
+    Effect.gen(function*() {
+      const { folder, store } = yield* started
+      const other = yield* Deferred.make<Option.Option<TokenStore.Lease>>()
+      const taking = Effect.flatMap(store.lease("key", "1 minute"), (lease) =>
+        Deferred.succeed(other, lease))
+      const lease = yield* (yield* storeOver(folder, at(taking))).lease("key", "1 minute")
+      // Without a step before which the other process took it, there is no other lease.
+      yield* Deferred.succeed(other, Option.none())
+      assert.notStrictEqual(
+        Option.isSome(lease),
+        Option.isSome(yield* Deferred.await(other))
       )
     })
-    deepStrictEqual(yield* slow.lease("key", "1 minute"), Option.none())
-    assert.isTrue(yield* (yield* Deferred.await(taken)).extend)
-    assert.lengthOf(files(), 1)
-  })
+  )
+  assert.isAbove(steps, 5)
+})
 
-  test.live("grants a free lease once, at whatever step another process takes it", function*() {
-    const steps = yield* atEachStep((at) =>
-      Effect.gen(function*() {
-        const { folder, store } = yield* started
-        const other = yield* Deferred.make<Option.Option<TokenStore.Lease>>()
-        const taking = Effect.flatMap(store.lease("key", "1 minute"), (lease) =>
-          Deferred.succeed(other, lease))
-        const lease = yield* (yield* storeOver(folder, at(taking))).lease("key", "1 minute")
-        // Without a step before which the other process took it, there is no other lease.
-        yield* Deferred.succeed(other, Option.none())
-        assert.notStrictEqual(
-          Option.isSome(lease),
-          Option.isSome(yield* Deferred.await(other))
-        )
-      })
+test.live("FileTokenStore grants an expired lease to one of ten concurrent callers, rarely to two", function*() {
+  const { store } = yield* started
+  const rounds = 5
+  let got = 0
+  for (let round = 0; round < rounds; round++) {
+    yield* store.lease(`key ${round}`, 0)
+    const leases = yield* Effect.all(
+      Effect.replicate(store.lease(`key ${round}`, "1 minute"), 10),
+      {
+        concurrency: "unbounded"
+      }
     )
-    assert.isAbove(steps, 5)
-  })
-
-  test.live("grants an expired lease to one of ten concurrent callers, rarely to two", function*() {
-    const { store } = yield* started
-    const rounds = 5
-    let got = 0
-    for (let round = 0; round < rounds; round++) {
-      yield* store.lease(`key ${round}`, 0)
-      const leases = yield* Effect.all(
-        Effect.replicate(store.lease(`key ${round}`, "1 minute"), 10),
-        {
-          concurrency: "unbounded"
-        }
-      )
-      assert.isTrue(leases.some(Option.isSome))
-      got += leases.filter(Option.isSome).length
-    }
-    assert.isAtMost(got, 2 * rounds)
-  })
+    assert.isTrue(leases.some(Option.isSome))
+    got += leases.filter(Option.isSome).length
+  }
+  assert.isAtMost(got, 2 * rounds)
 })
 
 /** Each put removes expired files, of all keys. */
 const putAnother = (store: TokenStore.Service) => store.put("another key", "entry", "1 minute")
 
-describe("FileTokenStore removes", () => {
-  test.live("expired files and those of crashed processes a minute later, and no valid file", function*() {
-    const { files, folder, store } = yield* started
-    const added = (change: Effect.Effect<unknown, unknown>, isOld: boolean) =>
-      Effect.gen(function*() {
-        const before = existsSync(own(folder)) ? files() : []
-        yield* change
-        const [file = "", ...others] = files().filter((name) => !before.includes(name))
-        deepStrictEqual(others, [])
-        age(isOld ? 120 : 20, join(own(folder), file))
-        return file
-      })
-    const part = (text: string) =>
-      Effect.sync(() => writeFileSync(join(own(folder), `${randomUUID()}.part`), text))
-    const kept = [
-      yield* added(store.put("valid", "entry", "1 minute"), true),
-      yield* added(store.lease("valid", "1 minute"), true),
-      yield* added(store.put("young", "entry", 0), false),
-      yield* added(store.lease("young", 0), false),
-      yield* added(part(""), false)
-    ]
-    yield* added(store.put("expired", "entry", 0), true)
-    yield* added(store.lease("expired", 0), true)
-    yield* added(part(""), true)
-    yield* added(part(JSON.stringify({ value: "entry", from: 0, until: 1 })), true)
-    kept.push(yield* added(putAnother(store), false))
-    deepStrictEqual(files(), kept.sort())
-    deepStrictEqual(yield* entryOf(store, "valid"), Option.some("entry"))
-    assert.isTrue(Option.isNone(yield* store.lease("valid", "1 minute")))
-  })
-
-  test.live("only its own files", function*() {
-    const { fileOf, folder, store } = yield* started
-    yield* store.put("key", "expired", 0)
-    const [key, uuid] = ["0123456789abcdef0123456789abcdef", randomUUID()]
-    const names = [
-      "note",
-      `${key}.entry.note`,
-      `note.${key}.entry`,
-      `${key}0.lease`,
-      `${uuid}.partial`
-    ]
-      .concat(`note ${uuid}.part`, `${key}/sealed.${uuid}`).map((name) =>
-        join(own(folder), name)
-      )
-    const foreign = [
-      ...names,
-      ...[`${key}.entry`, `${uuid}.part`].map((name) => join(folder, name))
-    ]
-    for (const file of foreign) {
-      mkdirSync(dirname(file), { recursive: true })
-      writeFileSync(file, "")
-    }
-    const expired = fileOf("entry")
-    age(120, ...pathsIn(folder))
-    yield* putAnother(store)
-    assert.isFalse(existsSync(expired))
-    deepStrictEqual(foreign.filter((file) => !existsSync(file)), [])
-    yield* store.put("key", "entry", "1 minute")
-    deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
-  })
-
-  test.live("the other files if one cannot be read", function*() {
-    const { fileOf, folder, store } = yield* started
-    yield* store.put("key", "expired", 0)
-    const expired = fileOf("entry")
-    const unreadable = ["0", "f"].map((digit) =>
-      join(own(folder), `${digit.repeat(32)}.entry`)
-    )
-    for (const path of unreadable) mkdirSync(path)
-    age(120, ...pathsIn(folder))
-    yield* putAnother(store)
-    deepStrictEqual(yield* entryOf(store, "another key"), Option.some("entry"))
-    assert.isFalse(existsSync(expired))
-    for (const path of unreadable) assert.isTrue(existsSync(path))
-  })
-
-  const uses = {
-    put: (store: TokenStore.Service) => store.put("key", "mine", "1 minute"),
-    lease: (store: TokenStore.Service) =>
-      Effect.map(store.lease("key", "1 minute"), Option.getOrThrow)
-  }
-
-  /** The entry or the lease exists, and no other process can get the lease. */
-  const exists = (store: TokenStore.Service, lease: TokenStore.Lease | undefined | void) =>
+test.live("expired files and those of crashed processes a minute later, and no valid file", function*() {
+  const { files, folder, store } = yield* started
+  const added = (change: Effect.Effect<unknown, unknown>, isOld: boolean) =>
     Effect.gen(function*() {
-      if (lease === undefined) {
-        deepStrictEqual(yield* entryOf(store, "key"), Option.some("mine"))
-        return
-      }
-      deepStrictEqual([yield* lease.extend, yield* store.lease("key", "1 minute")], [
-        true,
-        Option.none()
-      ])
+      const before = existsSync(own(folder)) ? files() : []
+      yield* change
+      const [file = "", ...others] = files().filter((name) => !before.includes(name))
+      deepStrictEqual(others, [])
+      age(isOld ? 120 : 20, join(own(folder), file))
+      return file
     })
-
-  /** A store whose key has an expired entry and an expired lease. */
-  const expired = Effect.gen(function*() {
-    const { folder, store } = yield* started
-    yield* store.put("key", "old", 0)
-    yield* store.lease("key", 0)
-    age(120, ...pathsIn(folder))
-    return { folder, store }
-  })
-
-  for (const [name, use] of Object.entries(uses)) {
-    test.live(`no file of a ${name}, at whatever step the removal runs`, function*() {
-      const steps = yield* atEachStep((at) =>
-        Effect.gen(function*() {
-          const { folder, store } = yield* expired
-          const removal = Effect.suspend(() => {
-            age(120, ...pathsIn(folder).filter((path) => !path.endsWith(".part")))
-            return putAnother(store)
-          })
-          yield* exists(store, yield* use(yield* storeOver(folder, at(removal))))
-        })
-      )
-      assert.isAbove(steps, 5)
-    })
-
-    test.live(`no file of a ${name} that runs before any step of the removal`, function*() {
-      const steps = yield* atEachStep((at) =>
-        Effect.gen(function*() {
-          const { folder, store } = yield* expired
-          const used: Array<TokenStore.Lease | void> = []
-          const using = Effect.map(use(store), (lease) => used.push(lease))
-          yield* putAnother(yield* storeOver(folder, at(using)))
-          for (const lease of used) yield* exists(store, lease)
-        })
-      )
-      assert.isAbove(steps, 10)
-    })
-  }
+  const part = (text: string) =>
+    Effect.sync(() => writeFileSync(join(own(folder), `${randomUUID()}.part`), text))
+  const kept = [
+    yield* added(store.put("valid", "entry", "1 minute"), true),
+    yield* added(store.lease("valid", "1 minute"), true),
+    yield* added(store.put("young", "entry", 0), false),
+    yield* added(store.lease("young", 0), false),
+    yield* added(part(""), false)
+  ]
+  yield* added(store.put("expired", "entry", 0), true)
+  yield* added(store.lease("expired", 0), true)
+  yield* added(part(""), true)
+  yield* added(part(JSON.stringify({ value: "entry", from: 0, until: 1 })), true)
+  kept.push(yield* added(putAnother(store), false))
+  deepStrictEqual(files(), kept.sort())
+  deepStrictEqual(yield* entryOf(store, "valid"), Option.some("entry"))
+  assert.isTrue(Option.isNone(yield* store.lease("valid", "1 minute")))
 })
 
-describe("FileTokenStore still works after a process is killed", () => {
-  const inTwoMinutes = Object.assign(Clock.make(), {
-    currentTimeMillis: Effect.sync(() => Date.now() + 120_000)
-  })
-  const operations: Readonly<
-    Record<string, (store: TokenStore.Service) => Effect.Effect<unknown, unknown>>
-  > = {
-    put: (store) => store.put("key", "new", "1 minute"),
-    lease: (store) =>
-      Effect.map(store.lease("key", "50 millis"), Option.getOrThrow).pipe(
-        Effect.tap(({ extend }) => extend),
-        Effect.flatMap(({ release }) => release)
-      ),
-    remove: (store) => store.remove("key", "old")
+test.live("FileTokenStore removes only its own files", function*() {
+  const { fileOf, folder, store } = yield* started
+  yield* store.put("key", "expired", 0)
+  const [key, uuid] = ["0123456789abcdef0123456789abcdef", randomUUID()]
+  const names = [
+    "note",
+    `${key}.entry.note`,
+    `note.${key}.entry`,
+    `${key}0.lease`,
+    `${uuid}.partial`
+  ]
+    .concat(`note ${uuid}.part`, `${key}/sealed.${uuid}`).map((name) =>
+      join(own(folder), name)
+    )
+  const foreign = [
+    ...names,
+    ...[`${key}.entry`, `${uuid}.part`].map((name) => join(folder, name))
+  ]
+  for (const file of foreign) {
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, "")
   }
-  for (const [name, operate] of Object.entries(operations)) {
-    test.live(`before any step of a ${name}`, function*() {
-      const steps = yield* atEachStep((at) =>
-        Effect.gen(function*() {
-          const { files, folder, store } = yield* started
-          yield* store.put("key", "old", "1 minute")
-          yield* store.lease("key", 0)
-          age(120, ...pathsIn(folder))
-          const killed = yield* Deferred.make<void>()
-          const kill = Effect.zipRight(
-            Deferred.succeed(killed, undefined),
-            Effect.async<never>(() => undefined)
-          )
-          // It never ends, like an effect of a killed process.
-          const operating = yield* Effect.forkDaemon(
-            operate(yield* storeOver(folder, at(kill)))
-          )
-          yield* Effect.race(Deferred.await(killed), Fiber.await(operating))
-          if (name === "remove" && Option.isNone(yield* store.get("key"))) {
-            yield* store.put("key", "new", "1 minute")
-          }
-          yield* stillWorks(store, (entry) => entry === "old" || entry === "new")
-          // Two minutes later its files are removed.
-          yield* Effect.withClock(putAnother(store), inTwoMinutes)
-          assert.lengthOf(files(), 1)
-        })
-      )
-      assert.isAbove(steps, 5)
-    })
-  }
+  const expired = fileOf("entry")
+  age(120, ...pathsIn(folder))
+  yield* putAnother(store)
+  assert.isFalse(existsSync(expired))
+  deepStrictEqual(foreign.filter((file) => !existsSync(file)), [])
+  yield* store.put("key", "entry", "1 minute")
+  deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
 })
+
+test.live("FileTokenStore removes the other files if one cannot be read", function*() {
+  const { fileOf, folder, store } = yield* started
+  yield* store.put("key", "expired", 0)
+  const expired = fileOf("entry")
+  const unreadable = ["0", "f"].map((digit) => join(own(folder), `${digit.repeat(32)}.entry`))
+  for (const path of unreadable) mkdirSync(path)
+  age(120, ...pathsIn(folder))
+  yield* putAnother(store)
+  deepStrictEqual(yield* entryOf(store, "another key"), Option.some("entry"))
+  assert.isFalse(existsSync(expired))
+  for (const path of unreadable) assert.isTrue(existsSync(path))
+})
+
+const uses = {
+  put: (store: TokenStore.Service) => store.put("key", "mine", "1 minute"),
+  lease: (store: TokenStore.Service) =>
+    Effect.map(store.lease("key", "1 minute"), Option.getOrThrow)
+}
+
+/** The entry or the lease exists, and no other process can get the lease. */
+const exists = (store: TokenStore.Service, lease: TokenStore.Lease | undefined | void) =>
+  Effect.gen(function*() {
+    if (lease === undefined) {
+      deepStrictEqual(yield* entryOf(store, "key"), Option.some("mine"))
+      return
+    }
+    deepStrictEqual([yield* lease.extend, yield* store.lease("key", "1 minute")], [
+      true,
+      Option.none()
+    ])
+  })
+
+/** A store whose key has an expired entry and an expired lease. */
+const expired = Effect.gen(function*() {
+  const { folder, store } = yield* started
+  yield* store.put("key", "old", 0)
+  yield* store.lease("key", 0)
+  age(120, ...pathsIn(folder))
+  return { folder, store }
+})
+
+for (const [name, use] of Object.entries(uses)) {
+  test.live(`no file of a ${name}, at whatever step the removal runs`, function*() {
+    const steps = yield* atEachStep((at) =>
+      Effect.gen(function*() {
+        const { folder, store } = yield* expired
+        const removal = Effect.suspend(() => {
+          age(120, ...pathsIn(folder).filter((path) => !path.endsWith(".part")))
+          return putAnother(store)
+        })
+        yield* exists(store, yield* use(yield* storeOver(folder, at(removal))))
+      })
+    )
+    assert.isAbove(steps, 5)
+  })
+
+  test.live(`no file of a ${name} that runs before any step of the removal`, function*() {
+    const steps = yield* atEachStep((at) =>
+      Effect.gen(function*() {
+        const { folder, store } = yield* expired
+        const used: Array<TokenStore.Lease | void> = []
+        const using = Effect.map(use(store), (lease) => used.push(lease))
+        yield* putAnother(yield* storeOver(folder, at(using)))
+        for (const lease of used) yield* exists(store, lease)
+      })
+    )
+    assert.isAbove(steps, 10)
+  })
+}
+
+const inTwoMinutes = Object.assign(Clock.make(), {
+  currentTimeMillis: Effect.sync(() => Date.now() + 120_000)
+})
+const operations: Readonly<
+  Record<string, (store: TokenStore.Service) => Effect.Effect<unknown, unknown>>
+> = {
+  put: (store) => store.put("key", "new", "1 minute"),
+  lease: (store) =>
+    Effect.map(store.lease("key", "50 millis"), Option.getOrThrow).pipe(
+      Effect.tap(({ extend }) => extend),
+      Effect.flatMap(({ release }) => release)
+    ),
+  remove: (store) => store.remove("key", "old")
+}
+for (const [name, operate] of Object.entries(operations)) {
+  test.live(`before any step of a ${name}`, function*() {
+    const steps = yield* atEachStep((at) =>
+      Effect.gen(function*() {
+        const { files, folder, store } = yield* started
+        yield* store.put("key", "old", "1 minute")
+        yield* store.lease("key", 0)
+        age(120, ...pathsIn(folder))
+        const killed = yield* Deferred.make<void>()
+        const kill = Effect.zipRight(
+          Deferred.succeed(killed, undefined),
+          Effect.async<never>(() => undefined)
+        )
+        // It never ends, like an effect of a killed process.
+        const operating = yield* Effect.forkDaemon(
+          operate(yield* storeOver(folder, at(kill)))
+        )
+        yield* Effect.race(Deferred.await(killed), Fiber.await(operating))
+        if (name === "remove" && Option.isNone(yield* store.get("key"))) {
+          yield* store.put("key", "new", "1 minute")
+        }
+        yield* stillWorks(store, (entry) => entry === "old" || entry === "new")
+        // Two minutes later its files are removed.
+        yield* Effect.withClock(putAnother(store), inTwoMinutes)
+        assert.lengthOf(files(), 1)
+      })
+    )
+    assert.isAbove(steps, 5)
+  })
+}

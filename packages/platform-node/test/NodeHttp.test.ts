@@ -43,96 +43,94 @@ import {
 
 onThisMachine()
 
-describe("options that cannot be used", () => {
-  const password = "a-password-to-keep"
-  const key = "-----BEGIN PRIVATE KEY-----\na-key-to-keep\n-----END PRIVATE KEY-----"
-  const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
+const password = "a-password-to-keep"
+const key = "-----BEGIN PRIVATE KEY-----\na-key-to-keep\n-----END PRIVATE KEY-----"
+const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
 
-  const wholeNumber = "must be a whole number from 1"
-  const proxyReason =
-    "must be an http:// or https:// URL, a user name and password in it percent-encoded"
-  const caReason = "must contain certificates in PEM"
-  const proxies = [
-    `ftp://user:${password}`,
-    `socks5://user:${password}`,
-    `ws://user:${password}`
-  ]
-    .concat(`http://user:${password}%zz`).map((start) => `${start}@proxy.example`)
-  const bytes = new TextEncoder().encode("to-keep")
+const wholeNumber = "must be a whole number from 1"
+const proxyReason =
+  "must be an http:// or https:// URL, a user name and password in it percent-encoded"
+const caReason = "must contain certificates in PEM"
+const proxies = [
+  `ftp://user:${password}`,
+  `socks5://user:${password}`,
+  `ws://user:${password}`
+]
+  .concat(`http://user:${password}%zz`).map((start) => `${start}@proxy.example`)
+const bytes = new TextEncoder().encode("to-keep")
 
-  type Row = readonly [
-    option: string,
-    reason: string,
-    unusable: ReadonlyArray<NodeHttp.Options>
+type Row = readonly [
+  option: string,
+  reason: string,
+  unusable: ReadonlyArray<NodeHttp.Options>
+]
+const rows: ReadonlyArray<Row> = [
+  [
+    "http.connections",
+    wholeNumber,
+    [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))
+  ],
+  ["http.proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
+  [
+    "http.ca",
+    caReason,
+    ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))
   ]
-  const rows: ReadonlyArray<Row> = [
-    [
-      "http.connections",
-      wholeNumber,
-      [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))
-    ],
-    ["http.proxy", proxyReason, proxies.map((url) => ({ proxy: new URL(url) }))],
-    [
-      "http.ca",
-      caReason,
-      ["", "a-text-to-keep", broken, key, bytes, [broken]].map((ca) => ({ ca }))
-    ]
-  ]
+]
 
-  const areNamed = (rows: ReadonlyArray<Row>) =>
-    Effect.gen(function*() {
-      for (const [option, reason, unusable] of rows) {
-        for (const options of unusable) {
-          const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
-          deepStrictEqual([error._tag, error.option, error.reason], [
-            "ConfigurationError",
-            option,
-            reason
-          ])
-          for (
-            const text of [
-              error.message,
-              inspect(error, { depth: Infinity }),
-              JSON.stringify(error)
-            ]
-          ) {
-            assert.notInclude(text, password)
-            assert.notInclude(text, "to-keep")
-          }
+const areNamed = (rows: ReadonlyArray<Row>) =>
+  Effect.gen(function*() {
+    for (const [option, reason, unusable] of rows) {
+      for (const options of unusable) {
+        const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
+        deepStrictEqual([error._tag, error.option, error.reason], [
+          "ConfigurationError",
+          option,
+          reason
+        ])
+        for (
+          const text of [
+            error.message,
+            inspect(error, { depth: Infinity }),
+            JSON.stringify(error)
+          ]
+        ) {
+          assert.notInclude(text, password)
+          assert.notInclude(text, "to-keep")
         }
       }
-    })
-
-  test.live("are named, without their value", function*() {
-    yield* areNamed(rows)
+    }
   })
 
-  test.live.runIf(canMakeCertificates)(
-    "are named also if another certificate or key is usable",
-    function*() {
-      const [{ cert, key: own }, other] = [
-        yield* selfSigned(),
-        yield* selfSigned("localhost", 2)
-      ]
-      const redacted = Redacted.make(own)
-      yield* areNamed([
-        ["http.ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
-        ["http.key", "is missing, cert needs it", [{ cert }]],
-        ["http.cert", "is missing, key needs it", [{ key: redacted }]],
-        ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }, {
-          cert: "",
-          key: redacted
-        }]],
-        [
-          "http.key",
-          "must be a private key in PEM, without a passphrase",
-          [key, ""].map((key) => ({ cert, key: Redacted.make(key) }))
-        ],
-        ["http.key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
-      ])
-    }
-  )
+test.live("an option that cannot be used is named without its value", function*() {
+  yield* areNamed(rows)
 })
+
+test.live.runIf(canMakeCertificates)(
+  "a certificate or key that cannot be used is named also if another one can",
+  function*() {
+    const [{ cert, key: own }, other] = [
+      yield* selfSigned(),
+      yield* selfSigned("localhost", 2)
+    ]
+    const redacted = Redacted.make(own)
+    yield* areNamed([
+      ["http.ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
+      ["http.key", "is missing, cert needs it", [{ cert }]],
+      ["http.cert", "is missing, key needs it", [{ key: redacted }]],
+      ["http.cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }, {
+        cert: "",
+        key: redacted
+      }]],
+      [
+        "http.key",
+        "must be a private key in PEM, without a passphrase",
+        [key, ""].map((key) => ({ cert, key: Redacted.make(key) }))
+      ],
+      ["http.key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
+    ])
+  }
+)
 
 /** Replaces `getCACertificates` of Node, which Node has since 22.15. */
 const withCACertificates =
@@ -160,7 +158,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
     )
   const trusted = `{"authorization":"none"}`
 
-  test.live("makes the client trust a self-signed server for its name", function*() {
+  test.live("ca makes the client trust a self-signed server for its name", function*() {
     const [identity, other] = [yield* selfSigned(), yield* selfSigned("other.example")]
     const server = yield* startTlsStore(identity)
     const bytes = new TextEncoder().encode(identity.cert)
@@ -181,7 +179,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
     )
   })
 
-  test.live("uses HTTP/1.1, even if the server offers HTTP/2", function*() {
+  test.live("the client uses HTTP/1.1, even if the server offers HTTP/2", function*() {
     const identity = yield* selfSigned()
     const versions: Array<string> = []
     const server = createSecureServer(
@@ -196,7 +194,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
     deepStrictEqual(versions, ["1.1"])
   })
 
-  test.live("adds to the certificates that Node trusts, including NODE_EXTRA_CA_CERTS", function*() {
+  test.live("ca adds to the certificates that Node trusts, including NODE_EXTRA_CA_CERTS", function*() {
     const [identity, other] = [yield* selfSigned(), yield* selfSigned("other.example")]
     const server = yield* startTlsStore(identity)
     const response = outcome(server.url, { ca: other.cert })
@@ -208,7 +206,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
     assert.strictEqual(yield* response.pipe(extra, withCACertificates(undefined)), trusted)
   })
 
-  test.live("is the only way to trust a server: NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect", function*() {
+  test.live("NODE_TLS_REJECT_UNAUTHORIZED=0 does not make the client trust a server", function*() {
     const server = yield* startTlsStore(yield* selfSigned())
     const both = Effect.all([
       outcome(server.url),
@@ -236,7 +234,7 @@ describe.runIf(canMakeCertificates)("cert and key", () => {
         })
     )
 
-  test.live("authenticate the client to a server that requires a certificate", function*() {
+  test.live("cert with key authenticates the client to a server that requires a certificate", function*() {
     const [{ cert: ca }, { cert, key }] = [
       yield* selfSigned(),
       yield* selfSigned("client.example")
@@ -248,7 +246,7 @@ describe.runIf(canMakeCertificates)("cert and key", () => {
     assert.strictEqual(error._tag, "RequestError")
   })
 
-  test.live("are those of the time when the layer was built: a renewed certificate is used by the next layer", function*() {
+  test.live("cert is read when the layer is built, so a renewed certificate is used by the next layer", function*() {
     const [first, second] = [
       yield* selfSigned("first.example"),
       yield* selfSigned("second.example")
@@ -285,88 +283,78 @@ const twenty = Effect.zipRight(
   Effect.repeatN(Effect.zipRight(Effect.sleep("2 millis"), call()), 19)
 )
 
-describe("keep-alive", () => {
-  test.live("sends 20 requests and the token request through one socket", function*() {
+test.live("keep-alive sends 20 requests after their token request through one socket", function*() {
+  const server = yield* startStore
+  yield* Effect.provide(twenty, NodeStoreAuth.layer(at(server.url)))
+  assert.strictEqual(server.opened(), 1)
+})
+
+/** A slow server, so that many requests are in flight. */
+const slow = Effect.suspend(() =>
+  listen(
+    Http.createServer((_request, response) => void setTimeout(() => response.end("done"), 20))
+  )
+)
+const fifty = (url: string) =>
+  Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
+
+test.live.each([1, 4])(
+  "connections limits the open connections of 50 concurrent requests to %i",
+  function*(connections) {
+    const server = yield* slow
+    const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
+    deepStrictEqual(answers, Array<string>(50).fill("done"))
+    assert.strictEqual(server.most(), connections)
+  }
+)
+
+test.live("connections limits the open connections through a proxy", function*() {
+  const server = yield* slow
+  const proxy = yield* startProxy()
+  yield* Effect.provide(
+    fifty(byName(server)),
+    NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) })
+  )
+  deepStrictEqual([server.most(), proxy.most()], [4, 4])
+})
+
+test.live("the number of connections is unlimited by default", function*() {
+  const server = yield* slow
+  yield* Effect.provide(fifty(server.url), NodeHttp.layer())
+  assert.isAbove(server.most(), 8)
+})
+
+test.live.runIf(canMakeCertificates)(
+  "works with a client of the application, and prints no key",
+  function*() {
     const server = yield* startStore
-    yield* Effect.provide(twenty, NodeStoreAuth.layer(at(server.url)))
-    assert.strictEqual(server.opened(), 1)
-  })
-})
+    const { cert, key } = yield* selfSigned()
+    yield* Effect.gen(function*() {
+      const dispatcher = yield* NodeHttpClient.Dispatcher
+      const client = yield* Effect.provide(
+        HttpClient.HttpClient,
+        NodeHttpClient.layerUndiciWithoutDispatcher
+      )
+      assert.strictEqual((yield* client.get(server.url)).status, 200)
+      const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
+      assert.notInclude(printed, key.split("\n")[1] ?? "")
+    }).pipe(Effect.provide(NodeHttp.layerDispatcher({ cert, key: Redacted.make(key) })))
+  }
+)
 
-describe("the option connections", () => {
-  /** A slow server, so that many requests are in flight. */
-  const slow = Effect.suspend(() =>
-    listen(
-      Http.createServer((_request, response) =>
-        void setTimeout(() => response.end("done"), 20)
+test.live("layerConfig of NodeHttp reads each option from the configuration", function*() {
+  const live = NodeHttp.layerConfig({ connections: Config.integer("CONNECTIONS") })
+  const build = (connections: string) =>
+    HttpClient.HttpClient.pipe(
+      Effect.provide(live),
+      Effect.withConfigProvider(
+        ConfigProvider.fromMap(new Map([["CONNECTIONS", connections]]))
       )
     )
-  )
-  const fifty = (url: string) =>
-    Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
-
-  test.live.each([1, 4])(
-    "limits the open connections of 50 concurrent requests to %i",
-    function*(connections) {
-      const server = yield* slow
-      const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
-      deepStrictEqual(answers, Array<string>(50).fill("done"))
-      assert.strictEqual(server.most(), connections)
-    }
-  )
-
-  test.live("limits the open connections through a proxy", function*() {
-    const server = yield* slow
-    const proxy = yield* startProxy()
-    yield* Effect.provide(
-      fifty(byName(server)),
-      NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) })
-    )
-    deepStrictEqual([server.most(), proxy.most()], [4, 4])
-  })
-
-  test.live("is unlimited by default", function*() {
-    const server = yield* slow
-    yield* Effect.provide(fifty(server.url), NodeHttp.layer())
-    assert.isAbove(server.most(), 8)
-  })
-})
-
-describe("layerDispatcher", () => {
-  test.live.runIf(canMakeCertificates)(
-    "works with a client of the application, and prints no key",
-    function*() {
-      const server = yield* startStore
-      const { cert, key } = yield* selfSigned()
-      yield* Effect.gen(function*() {
-        const dispatcher = yield* NodeHttpClient.Dispatcher
-        const client = yield* Effect.provide(
-          HttpClient.HttpClient,
-          NodeHttpClient.layerUndiciWithoutDispatcher
-        )
-        assert.strictEqual((yield* client.get(server.url)).status, 200)
-        const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
-        assert.notInclude(printed, key.split("\n")[1] ?? "")
-      }).pipe(Effect.provide(NodeHttp.layerDispatcher({ cert, key: Redacted.make(key) })))
-    }
-  )
-})
-
-describe("layerConfig", () => {
-  test.live("reads each option from the configuration", function*() {
-    const live = NodeHttp.layerConfig({ connections: Config.integer("CONNECTIONS") })
-    const build = (connections: string) =>
-      HttpClient.HttpClient.pipe(
-        Effect.provide(live),
-        Effect.withConfigProvider(
-          ConfigProvider.fromMap(new Map([["CONNECTIONS", connections]]))
-        )
-      )
-    yield* build("3")
-    const error = yield* Effect.flip(build("0"))
-    assert(error._tag === "ConfigurationError")
-    assert.strictEqual(error.option, "http.connections")
-  })
+  yield* build("3")
+  const error = yield* Effect.flip(build("0"))
+  assert(error._tag === "ConfigurationError")
+  assert.strictEqual(error.option, "http.connections")
 })
 
 /** A proxy that responds to a tunnel request with this text and opens no tunnel. */
@@ -380,76 +368,75 @@ const startProxyWithoutTunnel = (response: string) =>
     )
   )
 
-describe("closing the scope", () => {
-  test.live("closes idle connections, through a proxy and without it", function*() {
-    const [server, proxy] = [yield* startStore, yield* startProxy()]
-    yield* Effect.gen(function*() {
-      yield* get(byName(server))
-      yield* get(server.url)
-      deepStrictEqual([server.open(), proxy.open()], [2, 1])
-    }).pipe(Effect.provide(NodeHttp.layer({ proxy: new URL(proxy.url) })))
-    yield* until(() => server.open() === 0 && proxy.open() === 0)
-  })
-
-  test.live("ends requests that hang or wait for a connection at once, without a retry", function*() {
-    const server = yield* hanging
-    const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(NodeHttp.layer({ connections: 1 }), scope)
-    const both = Effect.all([Effect.flip(get(server.url)), Effect.flip(get(server.url))], {
-      concurrency: 2
-    })
-    const waiting = yield* Effect.fork(Effect.provide(both, context))
-    yield* until(() => server.open() === 1)
-    const [took, errors] = yield* Effect.timed(
-      Effect.zipRight(Scope.close(scope, Exit.void), Fiber.join(waiting))
-    )
-    assert.isBelow(Duration.toMillis(took), 15_000)
-    deepStrictEqual(errors.map(({ _tag }) => _tag), ["RequestError", "RequestError"])
-    yield* until(() => server.open() === 0)
-    assert.strictEqual(server.opened(), 1)
-  })
-
-  const cases = [
-    ["a handshake", silent, undefined],
-    [
-      "a handshake behind a tunnel",
-      silent,
-      startProxyWithoutTunnel("HTTP/1.1 200 OK\r\n\r\n")
-    ],
-    ["a handshake with a proxy", hanging, silent],
-    ["a tunnel", hanging, startProxyWithoutTunnel("")]
-  ] as const
-  test.live.each(cases)("ends %s that hangs", function*([, target, through]) {
-    const server = yield* target
-    const proxy = through === undefined ? undefined : yield* through
-    const seen = proxy ?? server
-    const live = NodeHttp.layer({ proxy: proxy === undefined ? "none" : new URL(proxy.url) })
-    yield* Effect.gen(function*() {
-      const request = yield* Effect.fork(get(byName(server)))
-      yield* until(() => seen.open() === 1)
-      // The step is in progress by then.
-      yield* Effect.sleep("300 millis")
-      yield* Fiber.interrupt(request)
-      assert.strictEqual(seen.open(), 1)
-    }).pipe(Effect.provide(live))
-    yield* until(() => server.open() === 0 && seen.open() === 0)
-  })
+test.live("closing the scope closes idle connections, whether through a proxy or without it", function*() {
+  const [server, proxy] = [yield* startStore, yield* startProxy()]
+  yield* Effect.gen(function*() {
+    yield* get(byName(server))
+    yield* get(server.url)
+    deepStrictEqual([server.open(), proxy.open()], [2, 1])
+  }).pipe(Effect.provide(NodeHttp.layer({ proxy: new URL(proxy.url) })))
+  yield* until(() => server.open() === 0 && proxy.open() === 0)
 })
 
-describe("a token request over an HTTP client whose scope is closed", () => {
-  /** The result of the first acquisition, and how often the server was asked. */
-  const acquired = (http: Layer.Layer<HttpClient.HttpClient, unknown>) =>
-    Effect.gen(function*() {
-      const server = yield* startStore
-      const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), http)
-      const outcome = yield* Effect.either(provider.get)
-      return { outcome, opened: server.opened() }
-    })
+test.live("closing the scope ends requests that hang or wait for a connection at once, without a retry", function*() {
+  const server = yield* hanging
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(NodeHttp.layer({ connections: 1 }), scope)
+  const both = Effect.all([Effect.flip(get(server.url)), Effect.flip(get(server.url))], {
+    concurrency: 2
+  })
+  const waiting = yield* Effect.fork(Effect.provide(both, context))
+  yield* until(() => server.open() === 1)
+  const [took, errors] = yield* Effect.timed(
+    Effect.zipRight(Scope.close(scope, Exit.void), Fiber.join(waiting))
+  )
+  assert.isBelow(Duration.toMillis(took), 15_000)
+  deepStrictEqual(errors.map(({ _tag }) => _tag), ["RequestError", "RequestError"])
+  yield* until(() => server.open() === 0)
+  assert.strictEqual(server.opened(), 1)
+})
 
-  test.live.each([
-    ["NodeHttp", NodeHttp.layer()],
-    ["undici", NodeHttpClient.layerUndici]
-  ])("fails with Closed at once over %s, and is not sent", function*([, http]) {
+const cases = [
+  ["a handshake", silent, undefined],
+  [
+    "a handshake behind a tunnel",
+    silent,
+    startProxyWithoutTunnel("HTTP/1.1 200 OK\r\n\r\n")
+  ],
+  ["a handshake with a proxy", hanging, silent],
+  ["a tunnel", hanging, startProxyWithoutTunnel("")]
+] as const
+test.live.each(cases)("closing the scope ends %s that hangs", function*([, target, through]) {
+  const server = yield* target
+  const proxy = through === undefined ? undefined : yield* through
+  const seen = proxy ?? server
+  const live = NodeHttp.layer({ proxy: proxy === undefined ? "none" : new URL(proxy.url) })
+  yield* Effect.gen(function*() {
+    const request = yield* Effect.fork(get(byName(server)))
+    yield* until(() => seen.open() === 1)
+    // The step is in progress by then.
+    yield* Effect.sleep("300 millis")
+    yield* Fiber.interrupt(request)
+    assert.strictEqual(seen.open(), 1)
+  }).pipe(Effect.provide(live))
+  yield* until(() => server.open() === 0 && seen.open() === 0)
+})
+
+/** The result of the first acquisition, and how often the server was asked. */
+const acquired = (http: Layer.Layer<HttpClient.HttpClient, unknown>) =>
+  Effect.gen(function*() {
+    const server = yield* startStore
+    const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), http)
+    const outcome = yield* Effect.either(provider.get)
+    return { outcome, opened: server.opened() }
+  })
+
+test.live.each([
+  ["NodeHttp", NodeHttp.layer()],
+  ["undici", NodeHttpClient.layerUndici]
+])(
+  "a token request over a closed HTTP client is not sent, but fails with Closed at once: %s",
+  function*([, http]) {
     const { opened, outcome } = yield* acquired(http)
     assert(Either.isLeft(outcome) && outcome.left._tag === "TokenRequestError")
     const { attempts, reason, retryAt } = outcome.left
@@ -457,52 +444,48 @@ describe("a token request over an HTTP client whose scope is closed", () => {
     assert.include(outcome.left.message, "The layer of the HTTP client is closed")
     assert.include(outcome.left.message, "keep its scope open")
     assert.strictEqual(opened, 0)
-  })
+  }
+)
 
-  test.live("succeeds over node:http, whose agent still connects", function*() {
-    const { opened, outcome } = yield* acquired(NodeHttpClient.layer)
-    assert.isTrue(Either.isRight(outcome))
-    assert.strictEqual(opened, 1)
-  })
-
-  test.live("fails with Closed when the scope closes while the request is in flight", function*() {
-    const server = yield* hanging
-    const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(NodeHttp.layer(), scope)
-    const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), context)
-    const caller = yield* Effect.fork(Effect.flip(provider.get))
-    yield* until(() => server.open() === 1)
-    yield* Scope.close(scope, Exit.void)
-    const error = yield* Fiber.join(caller)
-    assert(error._tag === "TokenRequestError")
-    deepStrictEqual([error.reason, error.attempts], ["Closed", 1])
-    assert.strictEqual(server.opened(), 1)
-  })
+test.live("a token request over a closed layer of node:http succeeds, because its agent still connects", function*() {
+  const { opened, outcome } = yield* acquired(NodeHttpClient.layer)
+  assert.isTrue(Either.isRight(outcome))
+  assert.strictEqual(opened, 1)
 })
 
-describe("a layer", () => {
-  test.live("does not keep closed sockets in memory", function*() {
-    const sockets: Array<WeakRef<object>> = []
-    const onSocket = (message: unknown) =>
-      void sockets.push(new WeakRef((message as { socket: object }).socket))
-    yield* Effect.acquireRelease(
-      Effect.sync(() => subscribe("net.client.socket", onSocket)),
-      () => Effect.sync(() => unsubscribe("net.client.socket", onSocket))
-    )
-    const server = yield* listen(
-      Http.createServer((_request, response) =>
-        response.setHeader("Connection", "close").end()
-      )
-    )
-    const count = 20
-    yield* Effect.gen(function*() {
-      yield* Effect.repeatN(get(server.url), count - 1)
-      yield* until(() => server.open() === 0)
-      assert.lengthOf(sockets, count)
-      yield* until(() => {
-        collectGarbage()
-        return sockets.filter((socket) => socket.deref() !== undefined).length < count / 2
-      })
-    }).pipe(Effect.provide(NodeHttp.layer()))
-  })
+test.live("a token request in flight fails with Closed when the scope of its HTTP client closes", function*() {
+  const server = yield* hanging
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(NodeHttp.layer(), scope)
+  const { provider } = yield* Effect.provide(StoreAuth.make(at(server.url)), context)
+  const caller = yield* Effect.fork(Effect.flip(provider.get))
+  yield* until(() => server.open() === 1)
+  yield* Scope.close(scope, Exit.void)
+  const error = yield* Fiber.join(caller)
+  assert(error._tag === "TokenRequestError")
+  deepStrictEqual([error.reason, error.attempts], ["Closed", 1])
+  assert.strictEqual(server.opened(), 1)
+})
+
+test.live("a layer does not keep closed sockets in memory", function*() {
+  const sockets: Array<WeakRef<object>> = []
+  const onSocket = (message: unknown) =>
+    void sockets.push(new WeakRef((message as { socket: object }).socket))
+  yield* Effect.acquireRelease(
+    Effect.sync(() => subscribe("net.client.socket", onSocket)),
+    () => Effect.sync(() => unsubscribe("net.client.socket", onSocket))
+  )
+  const server = yield* listen(
+    Http.createServer((_request, response) => response.setHeader("Connection", "close").end())
+  )
+  const count = 20
+  yield* Effect.gen(function*() {
+    yield* Effect.repeatN(get(server.url), count - 1)
+    yield* until(() => server.open() === 0)
+    assert.lengthOf(sockets, count)
+    yield* until(() => {
+      collectGarbage()
+      return sockets.filter((socket) => socket.deref() !== undefined).length < count / 2
+    })
+  }).pipe(Effect.provide(NodeHttp.layer()))
 })

@@ -1,4 +1,4 @@
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, TokenSource } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
@@ -34,40 +34,38 @@ test.live.runIf(canMakeCertificates)(
   }
 )
 
-describe("layerConfig", () => {
-  const variables = (entries: Record<string, string>) =>
-    Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries))))
+const variables = (entries: Record<string, string>) =>
+  Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries))))
 
-  test.live("reads the variables of the specification's options", function*() {
-    const { url } = yield* startStore
-    const live = Layer.provide(
-      NodeStoreAuth.layerConfig(),
-      variables({
-        STORE_API_AUTH_URL: url,
-        STORE_API_URL: url,
-        STORE_API_CLIENT_ID: "demo-client",
-        STORE_API_CLIENT_SECRET: "an-invented-secret"
-      })
+test.live("layerConfig of NodeStoreAuth reads the variables of the specification's options", function*() {
+  const { url } = yield* startStore
+  const live = Layer.provide(
+    NodeStoreAuth.layerConfig(),
+    variables({
+      STORE_API_AUTH_URL: url,
+      STORE_API_URL: url,
+      STORE_API_CLIENT_ID: "demo-client",
+      STORE_API_CLIENT_SECRET: "an-invented-secret"
+    })
+  )
+  deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+})
+
+test.live("layerConfig of NodeStoreAuth accepts a config for each option, including those of http", function*() {
+  const { url } = yield* startStore
+  const options = {
+    authUrl: Config.succeed(url),
+    apiUrl: Config.succeed(url),
+    clientId: Config.succeed("demo-client"),
+    clientSecret: Config.redacted("SECRET"),
+    http: { connections: Config.integer("CONNECTIONS") }
+  }
+  const outcome = (CONNECTIONS: string) =>
+    Effect.exit(Effect.provide(call(), NodeStoreAuth.layerConfig(options))).pipe(
+      Effect.provide(variables({ SECRET: "an-invented-secret", CONNECTIONS }))
     )
-    deepStrictEqual(yield* Effect.provide(call(), live), authorized)
-  })
-
-  test.live("accepts a config for each option, including those of http", function*() {
-    const { url } = yield* startStore
-    const options = {
-      authUrl: Config.succeed(url),
-      apiUrl: Config.succeed(url),
-      clientId: Config.succeed("demo-client"),
-      clientSecret: Config.redacted("SECRET"),
-      http: { connections: Config.integer("CONNECTIONS") }
-    }
-    const outcome = (CONNECTIONS: string) =>
-      Effect.exit(Effect.provide(call(), NodeStoreAuth.layerConfig(options))).pipe(
-        Effect.provide(variables({ SECRET: "an-invented-secret", CONNECTIONS }))
-      )
-    deepStrictEqual<unknown>(yield* outcome("2"), Exit.succeed(authorized))
-    const refused = yield* outcome("-2")
-    assert(Exit.isFailure(refused))
-    assert.include(Cause.pretty(refused.cause), "The option http.connections must be")
-  })
+  deepStrictEqual<unknown>(yield* outcome("2"), Exit.succeed(authorized))
+  const refused = yield* outcome("-2")
+  assert(Exit.isFailure(refused))
+  assert.include(Cause.pretty(refused.cause), "The option http.connections must be")
 })

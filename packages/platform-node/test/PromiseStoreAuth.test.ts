@@ -499,125 +499,122 @@ const endless = () => {
   return { cancelled, stream, read: () => pulls > 2 }
 }
 
-describe("fetch differs from the global fetch", () => {
-  test.live("joins a relative URL to apiUrl, and keeps its query", function*() {
-    const { fetch, seen } = yield* start({ path: "/v2/" })
-    for (
-      const path of ["orders?flag&x=a%20b", "/orders", "", "?a", "//elsewhere.example/orders"]
-    ) {
-      yield* Effect.promise(async () => (await fetch(path)).text())
-    }
-    deepStrictEqual(
-      seen.map(({ url }) => url),
-      [
-        "/v2/orders?flag&x=a%20b",
-        "/v2/orders",
-        "/v2/",
-        "/v2/?a",
-        "/v2//elsewhere.example/orders"
-      ]
-    )
-  })
-
-  test.live("follows no redirect", function*() {
-    const { fetch, seen, url } = yield* start()
-    for (
-      const input of ["/redirect", new Request(`${url}/redirect`, { redirect: "follow" })]
-    ) {
-      const response = yield* Effect.promise(() => fetch(input))
-      deepStrictEqual([response.status, response.headers.get("location")], [302, "/elsewhere"])
-    }
-    assert.lengthOf(seen, 2)
-  })
-
-  test.live("sends bytes without a content type as application/octet-stream", function*() {
-    const { fetch, seen } = yield* start()
-    yield* Effect.promise(() => fetch("/orders", { method: "POST", body: bytes }))
-    const [request] = seen
-    deepStrictEqual([request?.headers["content-type"], request?.body], [
-      "application/octet-stream",
-      "bytes"
-    ])
-  })
-})
-
-describe("PromiseStoreAuth", () => {
-  test.live("getToken returns one token until it is rejected, and status reports it without a request", function*() {
-    const { getToken, issuer, reject, status } = yield* start()
-    assert.strictEqual((yield* Effect.promise(status)).state, "Empty")
-    assert.isEmpty(issuer.requests)
-    const [token, other] = yield* Effect.promise(() => Promise.all([getToken(), getToken()]))
-    assert.strictEqual(token, other)
-    assert.strictEqual(Redacted.value(AccessToken.authorization(token)), "Bearer token-1")
-    const { expiresAt, state } = yield* Effect.promise(status)
-    deepStrictEqual([state, expiresAt], ["Fresh", Option.some(token.expiresAt)])
-    assert.lengthOf(issuer.requests, 1)
-    yield* Effect.promise(() => reject(token))
-    assert.notStrictEqual(yield* Effect.promise(getToken), token)
-    assert.lengthOf(issuer.requests, 2)
-  })
-
-  test.live("with a store, two of them share a token, also with options from the configuration", function*() {
-    const store = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-    const { issuer, seen, url, ...first } = yield* start({}, {
-      store,
-      shared: { storeTimeout: "30 seconds" }
-    })
-    const second = yield* made(() => PromiseStoreAuth.make({ store, http: { proxy: "none" } }))
-    const { clientId, clientSecret } = at(url)
-    const tokens = [
-      yield* Effect.promise(first.getToken),
-      yield* withVariables({
-        STORE_API_AUTH_URL: issuer.url,
-        STORE_API_URL: url,
-        STORE_API_CLIENT_ID: clientId,
-        STORE_API_CLIENT_SECRET: Redacted.value(clientSecret)
-      })(Effect.promise(second.getToken))
-    ].map(({ value }) => Redacted.value(value))
-    deepStrictEqual(tokens, ["token-1", "token-1"])
-    yield* Effect.promise(() => second.fetch("/orders"))
-    assert.lengthOf(seen, 1)
-  })
-
-  test.live("rejects with the typed error itself: of a store, of the origin, and of missing variables", function*() {
-    const unusable = new AccessTokenError.ConfigurationError({
-      option: "url",
-      reason: "is not a URL"
-    })
-    const store = Layer.effect(TokenStore.TokenStore, Effect.fail(unusable))
-    const [broken, unconfigured] = [yield* start({}, { store }), PromiseStoreAuth.make()]
-    for (const call of [broken.getToken, () => broken.fetch("/orders")]) {
-      assert.strictEqual(yield* errorOf(call()), unusable)
-    }
-    for (const call of [unconfigured.getToken, () => unconfigured.fetch("/orders")]) {
-      const error = String(yield* errorOf(call()))
-      for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) {
-        assert.include(error, `STORE_API_${name}`)
-      }
-    }
-    const { fetch } = yield* start()
-    assert.instanceOf(
-      yield* errorOf(fetch("http://127.0.0.1:2/orders")),
-      AccessTokenError.UntrustedOriginError
-    )
-  })
-})
-
-describe("fetch after a 401", () => {
-  const form = formOf("a chair")
-  const bodies: ReadonlyArray<readonly [name: string, body: () => BodyInit | null]> = [
-    ["no body", () => null],
-    ["text", () => "text"],
-    ["a form", () => form],
-    ["a blob", () => new Blob(["text"], { type: "text/csv" })],
-    ["a query", () => new URLSearchParams("a=b")],
-    ["a stream", () => streamOf("text")]
-  ]
-  const cases = ["init", "a Request"].flatMap((form) =>
-    bodies.map(([name, body]) => ({ name, form, body }))
+test.live("fetch joins a relative URL with its query to apiUrl", function*() {
+  const { fetch, seen } = yield* start({ path: "/v2/" })
+  for (
+    const path of ["orders?flag&x=a%20b", "/orders", "", "?a", "//elsewhere.example/orders"]
+  ) {
+    yield* Effect.promise(async () => (await fetch(path)).text())
+  }
+  deepStrictEqual(
+    seen.map(({ url }) => url),
+    [
+      "/v2/orders?flag&x=a%20b",
+      "/v2/orders",
+      "/v2/",
+      "/v2/?a",
+      "/v2//elsewhere.example/orders"
+    ]
   )
-    .filter(({ form, name }) => form !== "init" || name !== "a stream")
-  test.live.each(cases)("repeats a request with $name in $form", function*({ body, form }) {
+})
+
+test.live("fetch follows no redirect", function*() {
+  const { fetch, seen, url } = yield* start()
+  for (
+    const input of ["/redirect", new Request(`${url}/redirect`, { redirect: "follow" })]
+  ) {
+    const response = yield* Effect.promise(() => fetch(input))
+    deepStrictEqual([response.status, response.headers.get("location")], [302, "/elsewhere"])
+  }
+  assert.lengthOf(seen, 2)
+})
+
+test.live("fetch sends bytes without a content type as application/octet-stream", function*() {
+  const { fetch, seen } = yield* start()
+  yield* Effect.promise(() => fetch("/orders", { method: "POST", body: bytes }))
+  const [request] = seen
+  deepStrictEqual([request?.headers["content-type"], request?.body], [
+    "application/octet-stream",
+    "bytes"
+  ])
+})
+
+test.live("getToken returns one token until it is rejected, and status reports it without a request", function*() {
+  const { getToken, issuer, reject, status } = yield* start()
+  assert.strictEqual((yield* Effect.promise(status)).state, "Empty")
+  assert.isEmpty(issuer.requests)
+  const [token, other] = yield* Effect.promise(() => Promise.all([getToken(), getToken()]))
+  assert.strictEqual(token, other)
+  assert.strictEqual(Redacted.value(AccessToken.authorization(token)), "Bearer token-1")
+  const { expiresAt, state } = yield* Effect.promise(status)
+  deepStrictEqual([state, expiresAt], ["Fresh", Option.some(token.expiresAt)])
+  assert.lengthOf(issuer.requests, 1)
+  yield* Effect.promise(() => reject(token))
+  assert.notStrictEqual(yield* Effect.promise(getToken), token)
+  assert.lengthOf(issuer.requests, 2)
+})
+
+test.live("with a store, two of them share a token, also with options from the configuration", function*() {
+  const store = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
+  const { issuer, seen, url, ...first } = yield* start({}, {
+    store,
+    shared: { storeTimeout: "30 seconds" }
+  })
+  const second = yield* made(() => PromiseStoreAuth.make({ store, http: { proxy: "none" } }))
+  const { clientId, clientSecret } = at(url)
+  const tokens = [
+    yield* Effect.promise(first.getToken),
+    yield* withVariables({
+      STORE_API_AUTH_URL: issuer.url,
+      STORE_API_URL: url,
+      STORE_API_CLIENT_ID: clientId,
+      STORE_API_CLIENT_SECRET: Redacted.value(clientSecret)
+    })(Effect.promise(second.getToken))
+  ].map(({ value }) => Redacted.value(value))
+  deepStrictEqual(tokens, ["token-1", "token-1"])
+  yield* Effect.promise(() => second.fetch("/orders"))
+  assert.lengthOf(seen, 1)
+})
+
+test.live("rejects with the typed error itself: of a store, of the origin, and of missing variables", function*() {
+  const unusable = new AccessTokenError.ConfigurationError({
+    option: "url",
+    reason: "is not a URL"
+  })
+  const store = Layer.effect(TokenStore.TokenStore, Effect.fail(unusable))
+  const [broken, unconfigured] = [yield* start({}, { store }), PromiseStoreAuth.make()]
+  for (const call of [broken.getToken, () => broken.fetch("/orders")]) {
+    assert.strictEqual(yield* errorOf(call()), unusable)
+  }
+  for (const call of [unconfigured.getToken, () => unconfigured.fetch("/orders")]) {
+    const error = String(yield* errorOf(call()))
+    for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) {
+      assert.include(error, `STORE_API_${name}`)
+    }
+  }
+  const { fetch } = yield* start()
+  assert.instanceOf(
+    yield* errorOf(fetch("http://127.0.0.1:2/orders")),
+    AccessTokenError.UntrustedOriginError
+  )
+})
+
+const form = formOf("a chair")
+const bodies: ReadonlyArray<readonly [name: string, body: () => BodyInit | null]> = [
+  ["no body", () => null],
+  ["text", () => "text"],
+  ["a form", () => form],
+  ["a blob", () => new Blob(["text"], { type: "text/csv" })],
+  ["a query", () => new URLSearchParams("a=b")],
+  ["a stream", () => streamOf("text")]
+]
+const cases = ["init", "a Request"].flatMap((form) =>
+  bodies.map(([name, body]) => ({ name, form, body }))
+)
+  .filter(({ form, name }) => form !== "init" || name !== "a stream")
+test.live.each(cases)(
+  "fetch repeats a request with $name in $form after a 401",
+  function*({ body, form }) {
     const { fetch, seen, url } = yield* start()
     const init = { method: "POST", body: body(), ...half }
     const response = yield* Effect.promise(() =>
@@ -626,282 +623,272 @@ describe("fetch after a 401", () => {
     assert.strictEqual(yield* Effect.promise(() => response.text()), "accepted")
     assert.lengthOf(seen, 2)
     deepStrictEqual(seen[1], seen[0])
-  })
+  }
+)
 
-  test.live("returns the 401 to a request with a stream in init, and uses another token next time", function*() {
-    const { fetch, seen } = yield* start()
-    const send = Effect.promise(async () => {
-      const response = await fetch("/revoked", streamed(streamOf("text")))
-      return [response.status, await response.text()]
-    })
-    deepStrictEqual([yield* send, yield* send], [[401, "revoked"], [200, "accepted"]])
-    assert.lengthOf(seen, 2)
+test.live("after a 401 to a stream in init, the next request uses another token", function*() {
+  const { fetch, seen } = yield* start()
+  const send = Effect.promise(async () => {
+    const response = await fetch("/revoked", streamed(streamOf("text")))
+    return [response.status, await response.text()]
   })
+  deepStrictEqual([yield* send, yield* send], [[401, "revoked"], [200, "accepted"]])
+  assert.lengthOf(seen, 2)
 })
 
-describe("the signal of fetch", () => {
-  test.live("ends one of two calls that wait for a token, and the other gets it", function*() {
-    let issue = () => undefined as void
-    const { fetch, issuer, seen } = yield* start({
-      issue: () => new Promise((resolve) => issue = resolve)
-    })
-    const controller = new AbortController()
-    const [aborted, other] = [fetch("/orders", controller), fetch("/orders")]
-    yield* until(() => issuer.requests.length === 1)
-    controller.abort(reason)
-    assert.strictEqual(yield* errorOf(aborted), reason)
-    assert.lengthOf(seen, 0)
-    issue()
-    assert.strictEqual((yield* Effect.promise(() => other)).status, 200)
-    // The token request is none of the caller's: `fetch` would add this header.
-    deepStrictEqual(issuer.requests.map((headers) => headers["sec-fetch-mode"]), [undefined])
+test.live("the signal of fetch ends only its own call of two that wait for a token", function*() {
+  let issue = () => undefined as void
+  const { fetch, issuer, seen } = yield* start({
+    issue: () => new Promise((resolve) => issue = resolve)
   })
+  const controller = new AbortController()
+  const [aborted, other] = [fetch("/orders", controller), fetch("/orders")]
+  yield* until(() => issuer.requests.length === 1)
+  controller.abort(reason)
+  assert.strictEqual(yield* errorOf(aborted), reason)
+  assert.lengthOf(seen, 0)
+  issue()
+  assert.strictEqual((yield* Effect.promise(() => other)).status, 200)
+  // The token request is none of the caller's: `fetch` would add this header.
+  deepStrictEqual(issuer.requests.map((headers) => headers["sec-fetch-mode"]), [undefined])
+})
 
-  test.live("ends a call while the layers are built", function*() {
-    const { dispose, fetch } = yield* start({}, {
-      store: Layer.effect(TokenStore.TokenStore, Effect.never)
-    })
-    const controller = new AbortController()
-    const [response, other] = [fetch("/orders", controller), fetch("/orders")]
-    controller.abort(reason)
-    assert.strictEqual(yield* errorOf(response), reason)
-    const rejected = errorOf(other)
-    yield* Effect.promise(dispose)
-    assert.strictEqual(
-      (yield* rejected as Effect.Effect<{ _tag: string }>)._tag,
-      "TokenRequestError"
+test.live("the signal of fetch ends a call before the layers are built", function*() {
+  const { dispose, fetch } = yield* start({}, {
+    store: Layer.effect(TokenStore.TokenStore, Effect.never)
+  })
+  const controller = new AbortController()
+  const [response, other] = [fetch("/orders", controller), fetch("/orders")]
+  controller.abort(reason)
+  assert.strictEqual(yield* errorOf(response), reason)
+  const rejected = errorOf(other)
+  yield* Effect.promise(dispose)
+  assert.strictEqual(
+    (yield* rejected as Effect.Effect<{ _tag: string }>)._tag,
+    "TokenRequestError"
+  )
+})
+
+test.live("the signal of fetch cancels a stream that was not sent, as does every other failure", function*() {
+  const { dispose, fetch, url } = yield* start({ issue: () => never })
+  const send = (init: RequestInit, to = url) => {
+    const { cancelled, stream } = endless()
+    const error = fetch(to, { ...init, ...streamed(stream) }).then(
+      String,
+      (error: unknown) => error
     )
-  })
+    return Effect.map(
+      Effect.promise(() => error),
+      (error) => deepStrictEqual([error], cancelled)
+    )
+  }
+  const controller = new AbortController()
+  const [before, during, untrusted, disposed] = [
+    send({ signal: AbortSignal.abort(reason) }),
+    send({ signal: controller.signal }),
+    send({}, "https://elsewhere.example"),
+    send({})
+  ]
+  controller.abort(reason)
+  yield* Effect.all([before, during, untrusted])
+  yield* Effect.promise(dispose)
+  yield* disposed
+})
 
-  test.live("cancels a stream that was not sent, as does every other failure", function*() {
-    const { dispose, fetch, url } = yield* start({ issue: () => never })
-    const send = (init: RequestInit, to = url) => {
-      const { cancelled, stream } = endless()
-      const error = fetch(to, { ...init, ...streamed(stream) }).then(
-        String,
-        (error: unknown) => error
-      )
-      return Effect.map(
-        Effect.promise(() => error),
-        (error) => deepStrictEqual([error], cancelled)
-      )
-    }
-    const controller = new AbortController()
-    const [before, during, untrusted, disposed] = [
-      send({ signal: AbortSignal.abort(reason) }),
-      send({ signal: controller.signal }),
-      send({}, "https://elsewhere.example"),
-      send({})
+test.live("the signal of fetch cancels the stream of a Request that is being read into memory, as does dispose", function*() {
+  const { dispose, fetch, url } = yield* start()
+  const [aborted, disposed] = [endless(), endless()]
+  const controller = new AbortController()
+  const error = fetch(
+    new Request(url, { ...streamed(aborted.stream), signal: controller.signal })
+  )
+  const other = fetch(new Request(url, streamed(disposed.stream))).then(String, String)
+  yield* until(() => aborted.read() && disposed.read())
+  controller.abort(reason)
+  assert.strictEqual(yield* errorOf(error), reason)
+  yield* until(() => aborted.cancelled[0] === reason)
+  yield* Effect.promise(dispose)
+  assert.include(yield* Effect.promise(() => other), "TokenRequestError")
+  yield* until(() => disposed.cancelled.length === 1)
+})
+
+test.live.each<readonly [string, Read]>([
+  ["its text", readText],
+  ["the text of its clone", (response) => response.clone().text()],
+  ["its body in parts", readParts]
+])("ends the reading of a response, %s, after garbage collections", function*([, readOf]) {
+  const { fetch, getToken, seen, url } = yield* start()
+  yield* Effect.promise(getToken)
+  const controller = new AbortController()
+  const read = (response: Response) => readOf(response, () => undefined)
+  // On a busy machine, a timeout may end before the response. Another one is then longer.
+  const timed = (millis: number): Promise<unknown> =>
+    fetch("/endless", own(AbortSignal.timeout(millis))).then(read, () => timed(2 * millis))
+  const errors = [
+    fetch("/endless", controller).then(read),
+    fetch(new Request(`${url}/endless`, controller)).then(read),
+    timed(250)
+  ].map((body) => Effect.runPromise(errorOf(body)))
+  yield* until(() => seen.length >= 3)
+  for (let round = 0; round < 5; round++) {
+    yield* Effect.sleep("20 millis")
+    collectGarbage()
+  }
+  controller.abort(reason)
+  deepStrictEqual(
+    (yield* Effect.promise(() => Promise.all(errors))).map((error) =>
+      (error as Error).message
+    ),
+    [
+      "no longer needed",
+      "no longer needed",
+      "The operation was aborted due to timeout"
     ]
-    controller.abort(reason)
-    yield* Effect.all([before, during, untrusted])
-    yield* Effect.promise(dispose)
-    yield* disposed
-  })
+  )
+})
 
-  test.live("cancels the stream of a Request while it is read into memory, as does dispose", function*() {
-    const { dispose, fetch, url } = yield* start()
-    const [aborted, disposed] = [endless(), endless()]
-    const controller = new AbortController()
-    const error = fetch(
-      new Request(url, { ...streamed(aborted.stream), signal: controller.signal })
+test.live("the signal of fetch has no listeners after many calls", function*() {
+  const { fetch } = yield* start()
+  const warnings: Array<Error> = []
+  const onWarning = (warning: Error) => void warnings.push(warning)
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("warning", onWarning)),
+    () => Effect.sync(() => process.off("warning", onWarning))
+  )
+  const { signal } = new AbortController()
+  yield* Effect.promise(() =>
+    Promise.all(
+      Array.from({ length: 50 }, async () => (await fetch("/orders", { signal })).text())
     )
-    const other = fetch(new Request(url, streamed(disposed.stream))).then(String, String)
-    yield* until(() => aborted.read() && disposed.read())
-    controller.abort(reason)
-    assert.strictEqual(yield* errorOf(error), reason)
-    yield* until(() => aborted.cancelled[0] === reason)
-    yield* Effect.promise(dispose)
-    assert.include(yield* Effect.promise(() => other), "TokenRequestError")
-    yield* until(() => disposed.cancelled.length === 1)
+  )
+  yield* until(() => {
+    collectGarbage()
+    return getEventListeners(signal, "abort").length === 0
   })
+  deepStrictEqual(warnings, [])
+})
 
-  test.live.each<readonly [string, Read]>([
-    ["its text", readText],
-    ["the text of its clone", (response) => response.clone().text()],
-    ["its body in parts", readParts]
-  ])("ends the reading of a response, %s, after garbage collections", function*([, readOf]) {
-    const { fetch, getToken, seen, url } = yield* start()
-    yield* Effect.promise(getToken)
-    const controller = new AbortController()
-    const read = (response: Response) => readOf(response, () => undefined)
-    // On a busy machine, a timeout may end before the response. Another one is then longer.
-    const timed = (millis: number): Promise<unknown> =>
-      fetch("/endless", own(AbortSignal.timeout(millis))).then(read, () => timed(2 * millis))
-    const errors = [
-      fetch("/endless", controller).then(read),
-      fetch(new Request(`${url}/endless`, controller)).then(read),
-      timed(250)
-    ].map((body) => Effect.runPromise(errorOf(body)))
-    yield* until(() => seen.length >= 3)
-    for (let round = 0; round < 5; round++) {
-      yield* Effect.sleep("20 millis")
-      collectGarbage()
-    }
-    controller.abort(reason)
-    deepStrictEqual(
-      (yield* Effect.promise(() => Promise.all(errors))).map((error) =>
-        (error as Error).message
-      ),
-      [
-        "no longer needed",
-        "no longer needed",
-        "The operation was aborted due to timeout"
-      ]
-    )
-  })
+test.live("dispose ends calls that wait for a token with Closed, as it does later calls", function*() {
+  const { dispose, getToken, issuer } = yield* start({ issue: () => never })
+  const waiting = Effect.runPromise(errorOf(getToken()))
+  yield* until(() => issuer.requests.length === 1)
+  yield* Effect.promise(dispose)
+  for (const error of [yield* Effect.promise(() => waiting), yield* errorOf(getToken())]) {
+    assert(error instanceof AccessTokenError.TokenRequestError)
+    assert.strictEqual(error.reason, "Closed")
+  }
+})
 
-  test.live("has no listeners and causes no warnings after many calls", function*() {
-    const { fetch } = yield* start()
-    const warnings: Array<Error> = []
-    const onWarning = (warning: Error) => void warnings.push(warning)
-    yield* Effect.acquireRelease(
-      Effect.sync(() => process.on("warning", onWarning)),
-      () => Effect.sync(() => process.off("warning", onWarning))
-    )
-    const { signal } = new AbortController()
-    yield* Effect.promise(() =>
-      Promise.all(
-        Array.from({ length: 50 }, async () => (await fetch("/orders", { signal })).text())
+test.live("dispose ends a body that is being read", function*() {
+  const { dispose, fetch, server } = yield* start()
+  const response = yield* Effect.promise(() => fetch("/endless"))
+  const error = Effect.runPromise(errorOf(response.text()))
+  yield* Effect.promise(dispose)
+  assert.instanceOf(yield* Effect.promise(() => error), TypeError)
+  yield* until(() => server.open() === 0)
+})
+
+test.live("transformClient applies to the requests of fetch", function*() {
+  const { fetch, seen } = yield* start({
+    transformClient: (client) =>
+      client.pipe(
+        HttpClient.mapRequest(HttpClientRequest.setHeader("X-A", "1")),
+        HttpClient.mapRequest(HttpClientRequest.setUrlParam("b", "2 3")),
+        HttpClient.filterStatusOk,
+        HttpClient.retry({ times: 2 })
       )
-    )
-    yield* until(() => {
-      collectGarbage()
-      return getEventListeners(signal, "abort").length === 0
-    })
-    deepStrictEqual(warnings, [])
   })
+  const error = yield* errorOf(fetch("/500", { method: "POST", body: "text" }))
+  assert.include(String(error), "500")
+  deepStrictEqual(
+    seen.map(({ body, headers, url }) => [body, headers["x-a"], url]),
+    Array.from({ length: 3 }, () => ["text", "1", "/500?b=2+3"])
+  )
 })
 
-describe("dispose", () => {
-  test.live("ends calls that wait for a token with Closed, as it does later calls", function*() {
-    const { dispose, getToken, issuer } = yield* start({ issue: () => never })
-    const waiting = Effect.runPromise(errorOf(getToken()))
-    yield* until(() => issuer.requests.length === 1)
-    yield* Effect.promise(dispose)
-    for (const error of [yield* Effect.promise(() => waiting), yield* errorOf(getToken())]) {
-      assert(error instanceof AccessTokenError.TokenRequestError)
-      assert.strictEqual(error.reason, "Closed")
-    }
+test.live("transformClient can limit the time until the response of fetch", function*() {
+  const { fetch, server } = yield* start({
+    transformClient: (client) =>
+      HttpClient.transform(
+        client,
+        (sending, { url }) =>
+          url.endsWith("/never")
+            ? Effect.raceFirst(sending, Effect.delay(Effect.die("late"), "500 millis"))
+            : sending
+      )
   })
-
-  test.live("ends a body that is read", function*() {
-    const { dispose, fetch, server } = yield* start()
-    const response = yield* Effect.promise(() => fetch("/endless"))
-    const error = Effect.runPromise(errorOf(response.text()))
-    yield* Effect.promise(dispose)
-    assert.instanceOf(yield* Effect.promise(() => error), TypeError)
-    yield* until(() => server.open() === 0)
-  })
+  assert.include(String(yield* errorOf(fetch("/never"))), "not an Error: late")
+  yield* until(() => server.open() === 0)
 })
 
-describe("transformClient", () => {
-  test.live("changes and repeats the requests of fetch", function*() {
-    const { fetch, seen } = yield* start({
-      transformClient: (client) =>
-        client.pipe(
-          HttpClient.mapRequest(HttpClientRequest.setHeader("X-A", "1")),
-          HttpClient.mapRequest(HttpClientRequest.setUrlParam("b", "2 3")),
-          HttpClient.filterStatusOk,
-          HttpClient.retry({ times: 2 })
-        )
+test.live("transformClient may abort the call before its first step has ended", function*() {
+  const { url } = yield* rig
+  const controller = new AbortController()
+  let interrupted = 0
+  const { fetch, getToken } = yield* make(url, {
+    transformClient: HttpClient.mapRequestEffect((request) => {
+      if (!request.url.endsWith("/orders")) return Effect.succeed(request)
+      controller.abort(reason)
+      return Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))
     })
-    const error = yield* errorOf(fetch("/500", { method: "POST", body: "text" }))
-    assert.include(String(error), "500")
-    deepStrictEqual(
-      seen.map(({ body, headers, url }) => [body, headers["x-a"], url]),
-      Array.from({ length: 3 }, () => ["text", "1", "/500?b=2+3"])
-    )
   })
+  // With a token, the call starts to send at once.
+  yield* Effect.promise(getToken)
+  assert.strictEqual(yield* errorOf(fetch("/orders", controller)), reason)
+  yield* until(() => interrupted === 1)
+})
 
-  test.live("can limit the time until the response, and closes the connection", function*() {
-    const { fetch, server } = yield* start({
-      transformClient: (client) =>
-        HttpClient.transform(
-          client,
-          (sending, { url }) =>
-            url.endsWith("/never")
-              ? Effect.raceFirst(sending, Effect.delay(Effect.die("late"), "500 millis"))
-              : sending
-        )
-    })
-    assert.include(String(yield* errorOf(fetch("/never"))), "not an Error: late")
-    yield* until(() => server.open() === 0)
-  })
-
-  test.live("may abort the call before its first step has ended", function*() {
-    const { url } = yield* rig
-    const controller = new AbortController()
-    let interrupted = 0
-    const { fetch, getToken } = yield* make(url, {
-      transformClient: HttpClient.mapRequestEffect((request) => {
-        if (!request.url.endsWith("/orders")) return Effect.succeed(request)
-        controller.abort(reason)
-        return Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted++))
-      })
-    })
-    // With a token, the call starts to send at once.
-    yield* Effect.promise(getToken)
-    assert.strictEqual(yield* errorOf(fetch("/orders", controller)), reason)
-    yield* until(() => interrupted === 1)
-  })
-
-  test.live("cannot replace the response", function*() {
-    const { fetch } = yield* start({
-      transformClient: () =>
-        HttpClient.make((request) =>
-          Effect.succeed(
-            HttpClientResponse.fromWeb(
-              request,
-              Response.json({ access_token: "a-token", token_type: "Bearer" })
-            )
+test.live("transformClient cannot replace the response", function*() {
+  const { fetch } = yield* start({
+    transformClient: () =>
+      HttpClient.make((request) =>
+        Effect.succeed(
+          HttpClientResponse.fromWeb(
+            request,
+            Response.json({ access_token: "a-token", token_type: "Bearer" })
           )
         )
-    })
-    assert.include(String(yield* errorOf(fetch("/orders"))), "TypeError: transformClient")
+      )
   })
+  assert.include(String(yield* errorOf(fetch("/orders"))), "TypeError: transformClient")
 })
 
-describe("the errors of fetch", () => {
-  test.live("contain no token", function*() {
-    const { url } = yield* rig
-    const closed = `http://127.0.0.1:${yield* freePort}`
-    const { fetch } = yield* make(url, {
-      client: { trustedOrigins: [closed] },
-      transformClient: HttpClient.retryTransient({ times: 1 })
-    })
-    const failures = [
-      fetch(closed),
-      fetch("/reset"),
-      fetch("/407"),
-      fetch("https://elsewhere.example"),
-      fetch("/redirect", { redirect: "error" }),
-      fetch("/never", { signal: AbortSignal.timeout(200) }),
-      ...["/cut", "/not-gzip"].map((path) => fetch(path).then((response) => response.text()))
-    ]
+test.live("the errors of fetch contain no token", function*() {
+  const { url } = yield* rig
+  const closed = `http://127.0.0.1:${yield* freePort}`
+  const { fetch } = yield* make(url, {
+    client: { trustedOrigins: [closed] },
+    transformClient: HttpClient.retryTransient({ times: 1 })
+  })
+  const failures = [
+    fetch(closed),
+    fetch("/reset"),
+    fetch("/407"),
+    fetch("https://elsewhere.example"),
+    fetch("/redirect", { redirect: "error" }),
+    fetch("/never", { signal: AbortSignal.timeout(200) }),
+    ...["/cut", "/not-gzip"].map((path) => fetch(path).then((response) => response.text()))
+  ]
+  for (
+    const error of yield* Effect.forEach(failures, errorOf, { concurrency: "unbounded" })
+  ) {
     for (
-      const error of yield* Effect.forEach(failures, errorOf, { concurrency: "unbounded" })
+      const text of [
+        inspect(error, { depth: Infinity, showHidden: true }),
+        JSON.stringify(error)
+      ]
     ) {
-      for (
-        const text of [
-          inspect(error, { depth: Infinity, showHidden: true }),
-          JSON.stringify(error)
-        ]
-      ) {
-        assert.notInclude(text, "token-1")
-      }
+      assert.notInclude(text, "token-1")
     }
-  })
+  }
 })
 
-describe("fetch", () => {
-  test.live("uses the connections of the option http", function*() {
-    const [{ server }, proxy] = [yield* rig, yield* startProxy()]
-    const { fetch } = yield* make(byName(server), {
-      allowInsecure: true,
-      http: { proxy: new URL(proxy.url) }
-    })
-    assert.strictEqual((yield* Effect.promise(() => fetch("/orders"))).status, 200)
-    deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
+test.live("fetch uses the connections of the option http", function*() {
+  const [{ server }, proxy] = [yield* rig, yield* startProxy()]
+  const { fetch } = yield* make(byName(server), {
+    allowInsecure: true,
+    http: { proxy: new URL(proxy.url) }
   })
+  assert.strictEqual((yield* Effect.promise(() => fetch("/orders"))).status, 200)
+  deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
 })

@@ -3,7 +3,7 @@
  * the option and shows no value, and never with a defect.
  */
 import { NodeContext } from "@effect/platform-node"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import {
@@ -74,34 +74,38 @@ const ofHttp: Wrong<NodeHttp.Options> = {
   key: notA.secret.filter(Predicate.not(Redacted.isRedacted))
 }
 
-describe("a layer fails with a wrong value", () => {
-  test.live.each(Object.entries(ofHttp))("of the option http.%s", function*([name, values]) {
+test.live.each(Object.entries(ofHttp))(
+  "a layer fails with a wrong value of the option http.%s",
+  function*([name, values]) {
     for (const value of values) {
       const http = { ...name === "cert" || name === "key" ? certificate : {}, [name]: value }
       yield* isRefused(built(NodeHttp.layer(untyped(http))), `http.${name}`, value)
     }
-  })
+  }
+)
 
-  test.live("of http, and of each way to pass it", function*() {
-    for (const way of Object.keys(ways)) {
-      for (const http of notA.object) yield* isRefusedBy(way, { ...valid, http }, "http")
-      yield* isRefusedBy(way, { ...valid, http: { connections: 0 } }, "http.connections")
-    }
-  })
+test.live("a layer fails with a wrong value of http, however it is passed", function*() {
+  for (const way of Object.keys(ways)) {
+    for (const http of notA.object) yield* isRefusedBy(way, { ...valid, http }, "http")
+    yield* isRefusedBy(way, { ...valid, http: { connections: 0 } }, "http.connections")
+  }
+})
 
-  test.live("of an option of StoreAuth, in each way to pass it", function*() {
-    for (const way of Object.keys(ways)) {
-      for (const options of notA.object) yield* isRefusedBy(way, options, "options")
-      yield* isRefusedBy(way, { ...valid, provider: { leeway: -1 } }, "provider.leeway")
-      yield* isRefusedBy(way, { ...valid, clientSecret: "a plain canary" }, "clientSecret")
-      yield* isRefusedBy(way, { ...valid, credentials: Effect.void }, "credentials")
-      yield* isRefusedBy(way, { ...valid, apiUrl: undefined }, "apiUrl")
-    }
-  })
+test.live("a layer fails with a wrong value of an option of StoreAuth, however it is passed", function*() {
+  for (const way of Object.keys(ways)) {
+    for (const options of notA.object) yield* isRefusedBy(way, options, "options")
+    yield* isRefusedBy(way, { ...valid, provider: { leeway: -1 } }, "provider.leeway")
+    yield* isRefusedBy(way, { ...valid, clientSecret: "a plain canary" }, "clientSecret")
+    yield* isRefusedBy(way, { ...valid, credentials: Effect.void }, "credentials")
+    yield* isRefusedBy(way, { ...valid, apiUrl: undefined }, "apiUrl")
+  }
+})
 
-  const ofStore: Wrong<FileTokenStore.Options> = { folder: [...notA.text, ""] }
+const ofStore: Wrong<FileTokenStore.Options> = { folder: [...notA.text, ""] }
 
-  test.live.each(Object.entries(ofStore))("of FileTokenStore.%s", function*([name, values]) {
+test.live.each(Object.entries(ofStore))(
+  "a layer fails with a wrong value of FileTokenStore.%s",
+  function*([name, values]) {
     for (const value of values) {
       const options = untyped({ [name]: value })
       yield* isRefused(built(FileTokenStore.layer(options)), `FileTokenStore.${name}`, value)
@@ -115,56 +119,54 @@ describe("a layer fails with a wrong value", () => {
         options
       )
     }
-  })
+  }
+)
+
+const environment = {
+  STORE_API_AUTH_URL: "https://auth.environment.example",
+  STORE_API_URL: "https://api.environment.example",
+  STORE_API_CLIENT_ID: "environment",
+  STORE_API_CLIENT_SECRET: "an invented secret of the environment"
+}
+const names = ["authUrl", "apiUrl", "clientId", "clientSecret"] as const
+
+test.live("names what is missing if some of the URLs and credentials are given, and reads no variable", function*() {
+  for (let some = 1; some < 2 ** names.length - 1; some++) {
+    const given = names.filter((_, index) => (some & 2 ** index) > 0)
+    const options = Object.fromEntries(given.map((name) => [name, valid[name]]))
+    for (const call of calls({ ...options, http: valid.http })) {
+      const error = yield* Effect.flip(withVariables(environment)(call))
+      assert.strictEqual(Reflect.get(error as object, "reason"), "is missing", given.join())
+      assert.notInclude<unknown>(given, Reflect.get(error as object, "option"))
+    }
+  }
 })
 
-describe("PromiseStoreAuth.make", () => {
-  const environment = {
-    STORE_API_AUTH_URL: "https://auth.environment.example",
-    STORE_API_URL: "https://api.environment.example",
-    STORE_API_CLIENT_ID: "environment",
-    STORE_API_CLIENT_SECRET: "an invented secret of the environment"
+test.live("PromiseStoreAuth.make needs both URLs with credentials", function*() {
+  const credentials = Effect.never
+  yield* withVariables(environment)(
+    isRefusedBy("PromiseStoreAuth.make", { credentials }, "authUrl")
+  )
+  const { authUrl } = valid
+  yield* withVariables(environment)(
+    isRefusedBy("PromiseStoreAuth.make", { authUrl, credentials }, "apiUrl")
+  )
+})
+
+test.live("PromiseStoreAuth.make names store if it is not a layer, or if only shared is given", function*() {
+  for (const store of [...notA.object, {}]) {
+    yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store }, "store")
   }
-  const names = ["authUrl", "apiUrl", "clientId", "clientSecret"] as const
+  yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, shared: {} }, "store")
+  const shared = { lease: Duration.zero, maxWait: -1 }
+  const store = TokenStore.layerMemory
+  yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store, shared }, "shared.maxWait")
+})
 
-  test.live("names what is missing if some of the URLs and credentials are given, and reads no variable", function*() {
-    for (let some = 1; some < 2 ** names.length - 1; some++) {
-      const given = names.filter((_, index) => (some & 2 ** index) > 0)
-      const options = Object.fromEntries(given.map((name) => [name, valid[name]]))
-      for (const call of calls({ ...options, http: valid.http })) {
-        const error = yield* Effect.flip(withVariables(environment)(call))
-        assert.strictEqual(Reflect.get(error as object, "reason"), "is missing", given.join())
-        assert.notInclude<unknown>(given, Reflect.get(error as object, "option"))
-      }
-    }
-  })
-
-  test.live("needs both URLs with credentials", function*() {
-    const credentials = Effect.never
-    yield* withVariables(environment)(
-      isRefusedBy("PromiseStoreAuth.make", { credentials }, "authUrl")
-    )
-    const { authUrl } = valid
-    yield* withVariables(environment)(
-      isRefusedBy("PromiseStoreAuth.make", { authUrl, credentials }, "apiUrl")
-    )
-  })
-
-  test.live("names store if it is not a layer, or if only shared is given", function*() {
-    for (const store of [...notA.object, {}]) {
-      yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store }, "store")
-    }
-    yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, shared: {} }, "store")
-    const shared = { lease: Duration.zero, maxWait: -1 }
-    const store = TokenStore.layerMemory
-    yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store, shared }, "shared.maxWait")
-  })
-
-  test.live("control: these options are valid", function*() {
-    for (const options of [valid, { ...valid, store: TokenStore.layerMemory, shared: {} }]) {
-      const { dispose, status } = PromiseStoreAuth.make(options)
-      deepStrictEqual((yield* Effect.promise(status)).state, "Empty")
-      yield* Effect.promise(dispose)
-    }
-  })
+test.live("the options that these tests make wrong are otherwise valid", function*() {
+  for (const options of [valid, { ...valid, store: TokenStore.layerMemory, shared: {} }]) {
+    const { dispose, status } = PromiseStoreAuth.make(options)
+    deepStrictEqual((yield* Effect.promise(status)).state, "Empty")
+    yield* Effect.promise(dispose)
+  }
 })

@@ -107,7 +107,7 @@ describe("a process that used the layer", () => {
         return Effect.sync(() => child.kill())
       }))
 
-  test.live("exits although the server keeps the connection open", function*() {
+  test.live("a process exits although the server keeps the connection open", function*() {
     const { hasExited, output } = yield* run([(yield* startStore).url])
     assert.include(output, "authorization")
     assert.isTrue(hasExited)
@@ -121,21 +121,24 @@ describe("a process that used the layer", () => {
     deepStrictEqual(outcomes, urls.map(() => ({ output: "interrupted", hasExited: true })))
   })
 
-  test.live.runIf(canMakeCertificates)("adds ca to NODE_EXTRA_CA_CERTS", function*() {
-    const [trusted, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
-    const [one, another] = [(yield* filesOf(trusted)).cert, (yield* filesOf(other)).cert]
-    const server = yield* startTlsStore(trusted)
-    const outcomes = yield* Effect.forEach(
-      [{ TEST_CA: another, NODE_EXTRA_CA_CERTS: one }, {
-        TEST_CA: one,
-        NODE_EXTRA_CA_CERTS: another
-      }, {
-        TEST_CA: another
-      }],
-      (variables) => Effect.map(run([server.url], variables), ({ output }) => output),
-      { concurrency: 2 }
-    )
-    const response = `{"authorization":"none"}`
-    deepStrictEqual(outcomes, [response, response, "DEPTH_ZERO_SELF_SIGNED_CERT"])
-  })
+  test.live.runIf(canMakeCertificates)(
+    "a process trusts ca in addition to NODE_EXTRA_CA_CERTS",
+    function*() {
+      const [trusted, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
+      const [one, another] = [(yield* filesOf(trusted)).cert, (yield* filesOf(other)).cert]
+      const server = yield* startTlsStore(trusted)
+      const outcomes = yield* Effect.forEach(
+        [{ TEST_CA: another, NODE_EXTRA_CA_CERTS: one }, {
+          TEST_CA: one,
+          NODE_EXTRA_CA_CERTS: another
+        }, {
+          TEST_CA: another
+        }],
+        (variables) => Effect.map(run([server.url], variables), ({ output }) => output),
+        { concurrency: 2 }
+      )
+      const response = `{"authorization":"none"}`
+      deepStrictEqual(outcomes, [response, response, "DEPTH_ZERO_SELF_SIGNED_CERT"])
+    }
+  )
 })

@@ -152,7 +152,7 @@ describe.skipIf(isLeftOut)("a connection without responses", () => {
 })
 
 describe.skipIf(isLeftOut)("a store", () => {
-  test.live("has closed its connection when its scope has closed, even if Redis does not respond", function*() {
+  test.live("closing the scope closes the connection, even if Redis does not respond", function*() {
     const proxy = yield* proxiedRedis
     for (const fault of [Effect.void, proxy.hold]) {
       yield* Effect.scoped(Effect.gen(function*() {
@@ -175,7 +175,7 @@ describe.skipIf(isLeftOut)("a store", () => {
 })
 
 describe.skipIf(isLeftOut)("a Redis that does not respond", () => {
-  test.live("keeps a thousand commands waiting, and further ones fail at once with a reason", function*() {
+  test.live("more than a thousand commands that wait for Redis fail at once with a reason", function*() {
     const redis = yield* redisServer()
     const store = yield* RedisTokenStore.make({ url: Redacted.make(redis.url) })
     yield* store.put("key", "entry", "1 hour")
@@ -203,32 +203,30 @@ describe.skipIf(isLeftOut)("a Redis that does not respond", () => {
   })
 })
 
-describe("a server that does not respond to a new connection", () => {
-  const urls = ["redis://127.0.0.1", "redis+cluster://127.0.0.1", "redis+sentinel://127.0.0.1"]
-  const urlAt = (url: string, port: number) =>
-    Redacted.make(`${url}:${port}${url.startsWith("redis+sentinel") ? "/name" : ""}`)
+const urls = ["redis://127.0.0.1", "redis+cluster://127.0.0.1", "redis+sentinel://127.0.0.1"]
+const urlAt = (url: string, port: number) =>
+  Redacted.make(`${url}:${port}${url.startsWith("redis+sentinel") ? "/name" : ""}`)
 
-  test.each(urls)(
-    "does not keep a layer from being built, even if a test controls the clock: %s",
-    function*(url) {
-      const { port } = yield* silentServer
-      yield* Layer.build(RedisTokenStore.layer({ url: urlAt(url, port) }))
-    }
-  )
+test.each(urls)(
+  "a server that does not respond does not keep a layer from being built, even if a test controls the clock: %s",
+  function*(url) {
+    const { port } = yield* silentServer
+    yield* Layer.build(RedisTokenStore.layer({ url: urlAt(url, port) }))
+  }
+)
 
-  test("does not end a build in an uninterruptible region early", function*() {
-    const { opened, port } = yield* silentServer
-    const built = yield* Deferred.make<TokenStore.Service>()
-    const building = yield* RedisTokenStore.make({ url: urlAt("redis://127.0.0.1", port) })
-      .pipe(
-        Effect.flatMap((store) => Deferred.succeed(built, store)),
-        Effect.uninterruptible,
-        Effect.fork
-      )
-    yield* until("it connects", Effect.sync(() => opened() === 1))
-    yield* Fiber.interrupt(building)
-    assert.isTrue(yield* Deferred.isDone(built))
-  })
+test("a server that does not respond does not end a build in an uninterruptible region early", function*() {
+  const { opened, port } = yield* silentServer
+  const built = yield* Deferred.make<TokenStore.Service>()
+  const building = yield* RedisTokenStore.make({ url: urlAt("redis://127.0.0.1", port) })
+    .pipe(
+      Effect.flatMap((store) => Deferred.succeed(built, store)),
+      Effect.uninterruptible,
+      Effect.fork
+    )
+  yield* until("it connects", Effect.sync(() => opened() === 1))
+  yield* Fiber.interrupt(building)
+  assert.isTrue(yield* Deferred.isDone(built))
 })
 
 describe.runIf(canMakeCertificates)("several servers that no client can use", () => {
@@ -266,7 +264,7 @@ describe.runIf(canMakeCertificates)("several servers that no client can use", ()
 
 describe.runIf(canMakeCertificates)("a connection over TLS", () => {
   test.live.each(["rediss", "rediss+cluster", "rediss+sentinel"])(
-    "by %s names the server (SNI), and not an address",
+    "a connection over TLS by %s has the server's name as SNI unless it is an address",
     function*(scheme) {
       const names: Array<string> = []
       const SNICallback = (name: string, done: (error: null) => void) => {
@@ -290,66 +288,64 @@ describe.runIf(canMakeCertificates)("a connection over TLS", () => {
   )
 })
 
-describe("a command that fails", () => {
-  test.each([
-    "ClientClosedError",
-    "ERR",
-    "NOAUTH",
-    "NOPERM",
-    "OOM",
-    "WRONGPASS",
-    "WRONGTYPE",
-    "unknown name"
-  ])(
-    "with %s is not tried again",
-    function*(reason) {
-      const failing = yield* Effect.fork(Effect.exit(makeRetries().retry(Effect.fail(reason))))
-      yield* TestClock.adjust(0)
-      deepStrictEqual(yield* Fiber.poll(failing), Option.some(Exit.succeed(Exit.fail(reason))))
-    }
-  )
+test.each([
+  "ClientClosedError",
+  "ERR",
+  "NOAUTH",
+  "NOPERM",
+  "OOM",
+  "WRONGPASS",
+  "WRONGTYPE",
+  "unknown name"
+])(
+  "with %s is not tried again",
+  function*(reason) {
+    const failing = yield* Effect.fork(Effect.exit(makeRetries().retry(Effect.fail(reason))))
+    yield* TestClock.adjust(0)
+    deepStrictEqual(yield* Fiber.poll(failing), Option.some(Exit.succeed(Exit.fail(reason))))
+  }
+)
 
-  onVirtual(
-    "with another reason is tried again about every 200 ms, for 30 seconds",
-    function*(virtual) {
-      let attempts = 0
-      const { retry } = makeRetries()
-      const trying = yield* Effect.fork(
-        Effect.flip(retry(Effect.suspend(() => Effect.fail(`${++attempts}`))))
-      )
-      yield* virtual.advance("29700 millis")
-      assert.isTrue(yield* isPending(trying))
-      assert.isAbove(attempts, 120)
-      assert.isBelow(attempts, 190)
-      yield* virtual.advance("600 millis")
-      assert.strictEqual(yield* Fiber.join(trying), `${attempts}`)
-    }
-  )
+onVirtual(
+  "with another reason is tried again about every 200 ms, for 30 seconds",
+  function*(virtual) {
+    let attempts = 0
+    const { retry } = makeRetries()
+    const trying = yield* Effect.fork(
+      Effect.flip(retry(Effect.suspend(() => Effect.fail(`${++attempts}`))))
+    )
+    yield* virtual.advance("29700 millis")
+    assert.isTrue(yield* isPending(trying))
+    assert.isAbove(attempts, 120)
+    assert.isBelow(attempts, 190)
+    yield* virtual.advance("600 millis")
+    assert.strictEqual(yield* Fiber.join(trying), `${attempts}`)
+  }
+)
 
-  onVirtual(
-    "is the last failure until an attempt succeeds, if its reason is known",
-    function*(virtual) {
-      const outcomes = [
-        Effect.fail("READONLY"),
-        Effect.fail("no connection"),
-        Effect.fail("TRYAGAIN"),
-        Effect.void
-      ]
-      const { lastFailure, retry } = makeRetries()
-      const seen: Array<string> = []
-      const note = Effect.map(
-        lastFailure,
-        (last) => seen.push(Option.getOrElse(last, () => "none"))
-      )
-      yield* Effect.fork(retry(Effect.suspend(() => outcomes.shift() ?? Effect.void)))
-      for (let attempt = 1; attempt <= 4; attempt++) {
-        yield* virtual.advance(attempt === 1 ? 0 : 240)
-        yield* note
-      }
-      deepStrictEqual(seen, ["READONLY", "READONLY", "TRYAGAIN", "none"])
+onVirtual(
+  "is the last failure until an attempt succeeds, if its reason is known",
+  function*(virtual) {
+    const outcomes = [
+      Effect.fail("READONLY"),
+      Effect.fail("no connection"),
+      Effect.fail("TRYAGAIN"),
+      Effect.void
+    ]
+    const { lastFailure, retry } = makeRetries()
+    const seen: Array<string> = []
+    const note = Effect.map(
+      lastFailure,
+      (last) => seen.push(Option.getOrElse(last, () => "none"))
+    )
+    yield* Effect.fork(retry(Effect.suspend(() => outcomes.shift() ?? Effect.void)))
+    for (let attempt = 1; attempt <= 4; attempt++) {
+      yield* virtual.advance(attempt === 1 ? 0 : 240)
+      yield* note
     }
-  )
-})
+    deepStrictEqual(seen, ["READONLY", "READONLY", "TRYAGAIN", "none"])
+  }
+)
 
 /** A primary that responds to `GET` with this reply, and with others to the first commands. */
 const primary = (reply: Reply, ...first: ReadonlyArray<Reply | undefined>) => {
@@ -391,203 +387,201 @@ const connectedThrough = (...servers: ReadonlyArray<Played>) =>
 const accepted = (...servers: ReadonlyArray<Played>) =>
   Effect.all(servers.map(({ accepted }) => accepted))
 
-describe("a connection through sentinels", () => {
-  onVirtual(
-    "is replaced when its server fails, once for all commands, and these are tried again",
-    function*(virtual) {
-      const [first, second] = yield* Effect.all([
-        primary(new Error("READONLY You can't write")),
-        primary("entry")
-      ])
-      const { run, sentinel } = yield* connectedThrough(first, second)
-      deepStrictEqual(
-        yield* inTime(virtual, Effect.all([get(run), get(run)], { concurrency: 2 })),
-        ["entry", "entry"]
-      )
-      yield* first.closed
-      deepStrictEqual(yield* accepted(first, second, sentinel), [1, 1, 2])
-    }
-  )
-
-  onVirtual(
-    "is kept as it gets older, and after failures that another server would repeat",
-    function*(virtual) {
-      const only = yield* primary("entry", new Error("WRONGTYPE any"), new Error("OOM any"))
-      const { run, sentinel } = yield* connectedThrough(only)
-      deepStrictEqual([yield* Effect.flip(get(run)), yield* Effect.flip(get(run))], [
-        "WRONGTYPE",
-        "OOM"
-      ])
-      yield* virtual.advance("1 minute")
-      assert.strictEqual(yield* get(run), "entry")
-      deepStrictEqual(yield* accepted(only, sentinel), [1, 1])
-    }
-  )
-
-  onVirtual(
-    "is replaced when a command gets no response for half a second",
-    function*(virtual) {
-      const [silent, second] = yield* Effect.all([playedServer(), primary("entry")])
-      const { run, sentinel } = yield* connectedThrough(silent, second)
-      const getting = yield* Effect.fork(get(run))
-      yield* silent.has("GET")
-      yield* virtual.advance(499)
-      assert.strictEqual(yield* sentinel.accepted, 1)
-      yield* virtual.advance(1)
-      deepStrictEqual(
-        [yield* sentinel.accepted, yield* inTime(virtual, Fiber.join(getting))],
-        [2, "entry"]
-      )
-      yield* silent.closed
-    }
-  )
-
-  onVirtual("fails after 30 seconds without a response", function*(virtual) {
-    const silent = yield* playedServer()
-    const { run } = yield* connectedThrough(silent)
-    const getting = yield* Effect.fork(Effect.flip(get(run)))
-    yield* silent.has("GET")
-    yield* virtual.advance(1000)
-    yield* inTime(virtual, silent.has("GET", 2))
-    assert.isTrue(yield* isPending(getting))
-    virtual.freeze(30_000)
-    yield* virtual.advance(0)
-    assert.strictEqual(yield* Fiber.join(getting), "no response in time")
-  })
-
-  onVirtual(
-    "is replaced more than a second after it was opened if its server does not let it in",
-    function*(virtual) {
-      const mute = yield* playedServer(() => new Promise(() => undefined))
-      const second = yield* primary("entry")
-      const sentinel = yield* naming(mute, second)
-      const making = yield* Effect.fork(through(sentinel))
-      yield* until("it connects", Effect.sync(() => mute.commands.length > 0))
-      yield* virtual.advance(999)
-      assert.isTrue(yield* isPending(making))
-      yield* virtual.advance(1)
-      const run = yield* Fiber.join(making)
-      yield* virtual.advance(1)
-      assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
-      yield* mute.closed
-      deepStrictEqual(yield* accepted(mute, sentinel), [1, 2])
-    }
-  )
-
-  onVirtual(
-    "is opened again after the sentinels have not responded, and not before",
-    function*(virtual) {
-      const silent = yield* playedServer()
-      const making = yield* Effect.fork(through(silent))
-      yield* silent.has("SENTINEL")
-      yield* virtual.advance(500)
-      const run = yield* Fiber.join(making)
-      const getting = yield* Effect.fork(get(run))
-      yield* virtual.advance("10 seconds")
-      // One attempt in 500 to 740 milliseconds.
-      const asked = yield* silent.accepted
-      assert.isAbove(asked, 12)
-      assert.isBelow(asked, 23)
-      yield* Fiber.interrupt(getting)
-    }
-  )
-
-  onVirtual(
-    "completes a command that is uninterruptible and interrupted on the next server",
-    function*(virtual) {
-      const [silent, second] = yield* Effect.all([playedServer(), primary("entry")])
-      const { run } = yield* connectedThrough(silent, second)
-      const got = yield* Deferred.make<string | null>()
-      const getting = yield* get(run).pipe(
-        Effect.flatMap((entry) => Deferred.succeed(got, entry)),
-        Effect.uninterruptible,
-        Effect.fork
-      )
-      yield* silent.has("GET")
-      yield* Fiber.interruptFork(getting)
-      yield* inTime(virtual, Fiber.await(getting))
-      assert.isTrue(yield* Deferred.isDone(got))
-    }
-  )
-
-  onVirtual("works again after its server has refused the password", function*(virtual) {
-    let isRight = false
-    const only = yield* playedServer(([word]) =>
-      word === "GET"
-        ? "entry"
-        : word === "HELLO" && !isRight
-        ? new Error("WRONGPASS any")
-        : undefined
+onVirtual(
+  "is replaced when its server fails, once for all commands, and these are tried again",
+  function*(virtual) {
+    const [first, second] = yield* Effect.all([
+      primary(new Error("READONLY You can't write")),
+      primary("entry")
+    ])
+    const { run, sentinel } = yield* connectedThrough(first, second)
+    deepStrictEqual(
+      yield* inTime(virtual, Effect.all([get(run), get(run)], { concurrency: 2 })),
+      ["entry", "entry"]
     )
-    const { run } = yield* connectedThrough(only)
-    assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
-    isRight = true
-    yield* virtual.advance(1000)
-    assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
+    yield* first.closed
+    deepStrictEqual(yield* accepted(first, second, sentinel), [1, 1, 2])
+  }
+)
+
+onVirtual(
+  "is kept as it gets older, and after failures that another server would repeat",
+  function*(virtual) {
+    const only = yield* primary("entry", new Error("WRONGTYPE any"), new Error("OOM any"))
+    const { run, sentinel } = yield* connectedThrough(only)
+    deepStrictEqual([yield* Effect.flip(get(run)), yield* Effect.flip(get(run))], [
+      "WRONGTYPE",
+      "OOM"
+    ])
+    yield* virtual.advance("1 minute")
+    assert.strictEqual(yield* get(run), "entry")
+    deepStrictEqual(yield* accepted(only, sentinel), [1, 1])
+  }
+)
+
+onVirtual(
+  "is replaced when a command gets no response for half a second",
+  function*(virtual) {
+    const [silent, second] = yield* Effect.all([playedServer(), primary("entry")])
+    const { run, sentinel } = yield* connectedThrough(silent, second)
+    const getting = yield* Effect.fork(get(run))
+    yield* silent.has("GET")
+    yield* virtual.advance(499)
+    assert.strictEqual(yield* sentinel.accepted, 1)
+    yield* virtual.advance(1)
+    deepStrictEqual(
+      [yield* sentinel.accepted, yield* inTime(virtual, Fiber.join(getting))],
+      [2, "entry"]
+    )
+    yield* silent.closed
+  }
+)
+
+onVirtual("fails after 30 seconds without a response", function*(virtual) {
+  const silent = yield* playedServer()
+  const { run } = yield* connectedThrough(silent)
+  const getting = yield* Effect.fork(Effect.flip(get(run)))
+  yield* silent.has("GET")
+  yield* virtual.advance(1000)
+  yield* inTime(virtual, silent.has("GET", 2))
+  assert.isTrue(yield* isPending(getting))
+  virtual.freeze(30_000)
+  yield* virtual.advance(0)
+  assert.strictEqual(yield* Fiber.join(getting), "no response in time")
+})
+
+onVirtual(
+  "is replaced more than a second after it was opened if its server does not let it in",
+  function*(virtual) {
+    const mute = yield* playedServer(() => new Promise(() => undefined))
+    const second = yield* primary("entry")
+    const sentinel = yield* naming(mute, second)
+    const making = yield* Effect.fork(through(sentinel))
+    yield* until("it connects", Effect.sync(() => mute.commands.length > 0))
+    yield* virtual.advance(999)
+    assert.isTrue(yield* isPending(making))
+    yield* virtual.advance(1)
+    const run = yield* Fiber.join(making)
     yield* virtual.advance(1)
     assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
-  })
+    yield* mute.closed
+    deepStrictEqual(yield* accepted(mute, sentinel), [1, 2])
+  }
+)
 
-  /** Opens a connection through a sentinel that is asked three times. `respond` sends its first response. */
-  const opening = (virtual: VirtualClock, server: Played) =>
-    Effect.gen(function*() {
-      let asked = 0
-      const address = ["127.0.0.1", String(server.port)]
-      const response = yield* Deferred.make<Reply>()
-      const sentinel = yield* playedServer(([word]) => {
-        if (word !== "SENTINEL") return undefined
-        asked++
-        return asked > 3
-          ? address
-          : asked < 3
-          ? new Promise(() => undefined)
-          : Effect.runPromise(Deferred.await(response))
-      })
-      const making = yield* Effect.fork(through(sentinel, 3))
-      for (const count of [1, 2, 3]) {
-        yield* sentinel.has("SENTINEL", count)
-        if (count < 3) yield* virtual.advance(500)
-      }
-      const respond = Effect.zipRight(Deferred.succeed(response, address), sentinel.closed)
-      return { run: yield* Fiber.join(making), respond }
-    })
-
-  onVirtual(
-    "is not opened by a response that arrives after it has been replaced",
-    function*(virtual) {
-      const only = yield* primary("entry")
-      const { respond, run } = yield* opening(virtual, only)
-      yield* virtual.advance(1)
-      deepStrictEqual([yield* inTime(virtual, get(run)), yield* only.accepted], ["entry", 1])
-      yield* respond
-      assert.strictEqual(yield* only.accepted, 1)
-    }
-  )
-
-  onVirtual(
-    "is not opened by a response that arrives after the scope has closed",
-    function*(virtual) {
-      const only = yield* primary("entry")
-      const scope = yield* Scope.make()
-      const { respond, run } = yield* Scope.extend(opening(virtual, only), scope)
-      yield* Scope.close(scope, Exit.void)
-      assert.strictEqual(yield* Effect.flip(get(run)), "ClientClosedError")
-      yield* respond
-      assert.strictEqual(yield* only.accepted, 0)
-    }
-  )
-
-  onVirtual("closes with its scope, and then also ends commands", function*(virtual) {
+onVirtual(
+  "is opened again after the sentinels have not responded, and not before",
+  function*(virtual) {
     const silent = yield* playedServer()
-    const sentinel = yield* naming(silent)
-    const scope = yield* Scope.make()
-    const run = yield* Scope.extend(through(sentinel), scope)
-    const getting = yield* Effect.fork(Effect.flip(get(run)))
+    const making = yield* Effect.fork(through(silent))
+    yield* silent.has("SENTINEL")
+    yield* virtual.advance(500)
+    const run = yield* Fiber.join(making)
+    const getting = yield* Effect.fork(get(run))
+    yield* virtual.advance("10 seconds")
+    // One attempt in 500 to 740 milliseconds.
+    const asked = yield* silent.accepted
+    assert.isAbove(asked, 12)
+    assert.isBelow(asked, 23)
+    yield* Fiber.interrupt(getting)
+  }
+)
+
+onVirtual(
+  "completes a command that is uninterruptible and interrupted on the next server",
+  function*(virtual) {
+    const [silent, second] = yield* Effect.all([playedServer(), primary("entry")])
+    const { run } = yield* connectedThrough(silent, second)
+    const got = yield* Deferred.make<string | null>()
+    const getting = yield* get(run).pipe(
+      Effect.flatMap((entry) => Deferred.succeed(got, entry)),
+      Effect.uninterruptible,
+      Effect.fork
+    )
     yield* silent.has("GET")
-    yield* Scope.close(scope, Exit.void)
-    yield* virtual.advance(240)
-    assert.strictEqual(yield* Fiber.join(getting), "ClientClosedError")
-    yield* silent.closed
-    deepStrictEqual(yield* accepted(silent, sentinel), [1, 1])
+    yield* Fiber.interruptFork(getting)
+    yield* inTime(virtual, Fiber.await(getting))
+    assert.isTrue(yield* Deferred.isDone(got))
+  }
+)
+
+onVirtual("works again after its server has refused the password", function*(virtual) {
+  let isRight = false
+  const only = yield* playedServer(([word]) =>
+    word === "GET"
+      ? "entry"
+      : word === "HELLO" && !isRight
+      ? new Error("WRONGPASS any")
+      : undefined
+  )
+  const { run } = yield* connectedThrough(only)
+  assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
+  isRight = true
+  yield* virtual.advance(1000)
+  assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
+  yield* virtual.advance(1)
+  assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
+})
+
+/** Opens a connection through a sentinel that is asked three times. `respond` sends its first response. */
+const opening = (virtual: VirtualClock, server: Played) =>
+  Effect.gen(function*() {
+    let asked = 0
+    const address = ["127.0.0.1", String(server.port)]
+    const response = yield* Deferred.make<Reply>()
+    const sentinel = yield* playedServer(([word]) => {
+      if (word !== "SENTINEL") return undefined
+      asked++
+      return asked > 3
+        ? address
+        : asked < 3
+        ? new Promise(() => undefined)
+        : Effect.runPromise(Deferred.await(response))
+    })
+    const making = yield* Effect.fork(through(sentinel, 3))
+    for (const count of [1, 2, 3]) {
+      yield* sentinel.has("SENTINEL", count)
+      if (count < 3) yield* virtual.advance(500)
+    }
+    const respond = Effect.zipRight(Deferred.succeed(response, address), sentinel.closed)
+    return { run: yield* Fiber.join(making), respond }
   })
+
+onVirtual(
+  "is not opened by a response that arrives after it has been replaced",
+  function*(virtual) {
+    const only = yield* primary("entry")
+    const { respond, run } = yield* opening(virtual, only)
+    yield* virtual.advance(1)
+    deepStrictEqual([yield* inTime(virtual, get(run)), yield* only.accepted], ["entry", 1])
+    yield* respond
+    assert.strictEqual(yield* only.accepted, 1)
+  }
+)
+
+onVirtual(
+  "is not opened by a response that arrives after the scope has closed",
+  function*(virtual) {
+    const only = yield* primary("entry")
+    const scope = yield* Scope.make()
+    const { respond, run } = yield* Scope.extend(opening(virtual, only), scope)
+    yield* Scope.close(scope, Exit.void)
+    assert.strictEqual(yield* Effect.flip(get(run)), "ClientClosedError")
+    yield* respond
+    assert.strictEqual(yield* only.accepted, 0)
+  }
+)
+
+onVirtual("closes with its scope, and then also ends commands", function*(virtual) {
+  const silent = yield* playedServer()
+  const sentinel = yield* naming(silent)
+  const scope = yield* Scope.make()
+  const run = yield* Scope.extend(through(sentinel), scope)
+  const getting = yield* Effect.fork(Effect.flip(get(run)))
+  yield* silent.has("GET")
+  yield* Scope.close(scope, Exit.void)
+  yield* virtual.advance(240)
+  assert.strictEqual(yield* Fiber.join(getting), "ClientClosedError")
+  yield* silent.closed
+  deepStrictEqual(yield* accepted(silent, sentinel), [1, 1])
 })

@@ -34,11 +34,11 @@ describe.skipIf(isLeftOut)(
   "the process that acquires the token for all",
   { timeout: limit },
   () => {
-    test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
+    test.live("after the process with the lease is killed, the others wait for its end until one acquires a token", function*() {
       yield* Fleet.holderIsKilled(program, yield* redisServer())
     })
 
-    test.live("acquires it for six that want one scope: one token request, one token", function*() {
+    test.live("six processes that want one scope send one token request", function*() {
       const { settings, tokenRequests } = yield* Fleet.shop({
         clientAuthentication: "client_secret_post"
       })
@@ -147,14 +147,14 @@ describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquir
   timeout: limit
 }, () => {
   test.live.each(topologies)(
-    "%s: is killed, and the lease with it: one token request more",
+    "a primary that is killed with its lease costs one token request: %s",
     function*(row) {
       assert.isAtMost(yield* acquisition(inProcess, yield* row[1](), killed), 2)
     }
   )
 
   test.live.each(topologies)(
-    "%s: does not respond, its replica has the lease: no request more",
+    "a primary that does not respond costs no token request if its replica has the lease: %s",
     function*(row) {
       assert.strictEqual(
         yield* acquisition(inProcess, yield* row[1](), (_, { pause }) => pause),
@@ -164,7 +164,7 @@ describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquir
   )
 
   test.live.each(topologies)(
-    "%s, through a client of the application: one token request more",
+    "a failing primary costs a client of the application one token request at most: %s",
     function*(row) {
       const topology = yield* row[1]()
       assert.isAtMost(yield* acquisition(over(() => row[2](topology)), topology, killed), 2)
@@ -187,7 +187,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
     Fleet.processes(program, 2, { NODE_EXTRA_CA_CERTS: cert })
 
   test.live.each(users)(
-    "%s: processes that trust the authority share a token as a user",
+    "processes that trust the authority share a token as a user: %s",
     function*([, start, acl]) {
       const [servers, { tokenRequests, settings }] = yield* Effect.all([
         start({ ...acl, tls: {}, user }),
@@ -220,7 +220,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
     }
   )
 
-  test.live("a server with a trusted certificate for another host is not used: each process acquires a token and warns", function*() {
+  test.live("a server with a trusted certificate for another host is not used", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([
       single({ tls: { name: "redis.shop.example" } }),
       Fleet.shop()
@@ -237,7 +237,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
 })
 
 describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit }, () => {
-  test.live("while members call: one token request for each renewal, no call fails, no warning", function*() {
+  test.live("a slot of a cluster that moves costs no token request", function*() {
     const topology = yield* cluster({ acl: documented("+asking"), user })
     const { tokenRequests, settings } = yield* Fleet.shop()
     const members = yield* Fleet.share(inProcess, 3, topology, settings)
@@ -317,7 +317,7 @@ const run = (
 const ended = { output: "done\n", code: 0 }
 
 describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
-  test.live("lets the process exit, even if Redis hangs or is stopped; an open scope keeps it running", function*() {
+  test.live("closing the scope lets the process exit, even if Redis hangs or is stopped", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([
       redisServer(),
       Fleet.shop()

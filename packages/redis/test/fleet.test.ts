@@ -34,7 +34,7 @@ describe.skipIf(isLeftOut)(
   () => {
     const emptyRedis = sharedRedis()
 
-    test.live("half of the members want another scope: one token request and one token for each scope", function*() {
+    test.live("members that want two scopes send one token request for each", function*() {
       const made = yield* shop({ clientAuthentication: "client_secret_post" })
       const redis = yield* emptyRedis
       const wanting = (scope: string) =>
@@ -54,7 +54,7 @@ describe.skipIf(isLeftOut)(
       yield* warnedOf(members.flat())
     })
 
-    test.live("the token is revoked while all members call: one token request, no call fails", function*() {
+    test.live("a token that is revoked under load costs one token request", function*() {
       const { tokenRequests, requests, revoke, settings } = yield* shop()
       const members = yield* share(inProcess, 6, yield* emptyRedis, settings)
       yield* all(members, ({ begin }) => begin(500))
@@ -139,7 +139,7 @@ const faults: ReadonlyArray<Row> = [
 
 describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
   test.live.each(faults)(
-    "%s: each member acquires a token and warns once, without the password, until they can share one",
+    "each member acquires its own token with one warning until Redis can be used: %s",
     function*([, reason, fault, end, when]) {
       const redis = yield* redisServer()
       const storeUrl = reason === "WRONGPASS"
@@ -150,7 +150,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
     }
   )
 
-  test.live("closes the connections: the members get a token and connect again", function*() {
+  test.live("members connect again to a Redis that closes their connections", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
     const members = yield* share(inProcess, size, redis, settings)
     assert.strictEqual(

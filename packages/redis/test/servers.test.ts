@@ -43,7 +43,7 @@ for (const { name, start, users } of topologies) {
     const after = (url: string, host: string) =>
       several ? url.replace(user, `${user}${host},`) : url
 
-    test.live("performs each operation, even if the first host of the URL does not respond", function*() {
+    test.live("a store performs each operation, even if the first host of the URL does not respond", function*() {
       const { url } = yield* started
       // No server listens on port 1.
       yield* works(yield* made(after(url, "127.0.0.1:1")), key)
@@ -51,15 +51,31 @@ for (const { name, start, users } of topologies) {
 
     // Sentinels would need the new password too.
     if (name !== "sentinels") {
-      test.live("fails at once if the password is wrong, and works again once it is right and when a connection ends", function*() {
+      /** The store has this password before the servers have it. */
+      const startedWithWrongPassword = Effect.gen(function*() {
         const { servers, url } = yield* started
         const store = yield* made(url.replace(user, "store-api:an-invented-third@"))
+        const commandAll = (...command: readonly [string, ...ReadonlyArray<string>]) =>
+          Effect.forEach(servers, (server) => server.command(...command))
+        return { commandAll, store }
+      })
+
+      test.live("an operation fails at once if the password is wrong", function*() {
+        const { store } = yield* startedWithWrongPassword
         assert.strictEqual((yield* Effect.flip(store.get(key))).reason, "WRONGPASS")
-        yield* Effect.forEach(
-          servers,
-          ({ command }) => command("ACL", "SETUSER", "store-api", ">an-invented-third")
-        )
+      })
+
+      test.live("operations succeed again once the password is right", function*() {
+        const { commandAll, store } = yield* startedWithWrongPassword
+        yield* Effect.flip(store.get(key))
+        yield* commandAll("ACL", "SETUSER", "store-api", ">an-invented-third")
         yield* until("the password is right", Effect.isSuccess(store.get(key)))
+      })
+
+      test.live("operations succeed again after the connection has ended", function*() {
+        const { servers, url } = yield* started
+        const store = yield* made(url)
+        yield* store.get(key)
         yield* Effect.forEach(
           servers,
           ({ command }) => command("CLIENT", "KILL", "USER", "store-api")
@@ -71,7 +87,7 @@ for (const { name, start, users } of topologies) {
       })
     }
 
-    test.live("leaves no connection when its scope closes, at any moment", function*() {
+    test.live("a store leaves no connection when its scope closes, at any moment", function*() {
       const { servers, url } = yield* started
       const connections = Effect.map(
         Effect.forEach(servers, ({ command }) => command("CLIENT", "LIST")),
@@ -97,7 +113,7 @@ for (const { name, start, users } of topologies) {
 describe.skipIf(isLeftOut)("a store behind sentinels without users", () => {
   const servers = shared(sentinel())
 
-  test.live("uses the database of the URL", function*() {
+  test.live("a store behind sentinels without users uses the database of the URL", function*() {
     const { primaryOf, url } = yield* servers
     const store = yield* made(`${url}/3`)
     yield* store.put("key", "entry", "1 minute")
@@ -123,9 +139,12 @@ describe.skipIf(isLeftOut)(
         return { administrator, url: `${url.replace("redis://", `redis://${user}`)}/1` }
       })
 
-    test.live("are enough in another database, and do not cover other keys", function*() {
+    test.live("the recommended rights are enough in any database", function*() {
+      yield* works(yield* made((yield* serverWith(rights)).url), key)
+    })
+
+    test.live("the recommended rights do not cover other keys", function*() {
       const store = yield* made((yield* serverWith(rights)).url)
-      yield* works(store, key)
       assert.strictEqual((yield* Effect.flip(store.get("another key"))).reason, "NOPERM")
     })
 
@@ -138,14 +157,19 @@ describe.skipIf(isLeftOut)(
       "FLUSHALL",
       "CONFIG GET maxmemory",
       "ACL LIST"
-    ])("do not include %s, which the administrator can do", function*(command) {
-      const { administrator, url } = yield* serverWith(rights)
-      const user = yield* clientAt(url)
-      const refusal = (client: typeof user) =>
-        Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
-      assert.include(yield* refusal(user), "NOPERM")
-      assert.strictEqual(yield* refusal(administrator), "none")
-    })
+    ])(
+      "the recommended rights do not include %s, which the administrator can do",
+      function*(command) {
+        const { administrator, url } = yield* serverWith(rights)
+        const user = yield* clientAt(url)
+        const refusal = (client: typeof user) =>
+          Effect.promise(() =>
+            client.sendCommand(command.split(" ")).then(() => "none", String)
+          )
+        assert.include(yield* refusal(user), "NOPERM")
+        assert.strictEqual(yield* refusal(administrator), "none")
+      }
+    )
 
     test.live.each([
       "+select",
@@ -157,7 +181,7 @@ describe.skipIf(isLeftOut)(
       "+pttl",
       "~store-api-token-v1:*"
     ])(
-      "are not enough without %s",
+      "the recommended rights are not enough without %s",
       function*(right) {
         const fewer = rights.filter((word) => word !== right)
         assert.lengthOf(fewer, rights.length - 1)

@@ -73,16 +73,14 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
   const running = shared(database(kind))
   const own = Effect.flatMap(running, ({ url }) => lazily(url))
 
-  describe("fulfils the contract", () => {
-    for (const { check, rule } of rules) {
-      test.live(rule, function*() {
-        yield* Effect.provide(
-          check,
-          SqlTokenStore.layerLazy(clientAt((yield* running).url), { table: "own_table" })
-        )
-      })
-    }
-  })
+  for (const { check, rule } of rules) {
+    test.live(rule, function*() {
+      yield* Effect.provide(
+        check,
+        SqlTokenStore.layerLazy(clientAt((yield* running).url), { table: "own_table" })
+      )
+    })
+  }
 
   test.live("no statement takes part in a transaction of the caller, on its database or another one", function*() {
     const [{ url }, elsewhere] = yield* Effect.all([running, database("sqlite")])
@@ -109,28 +107,32 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
     }
   })
 
-  test.live("a lease that is held costs no write, and what was released stays until a day after its expiry", function*() {
+  test.live("a lease that is held costs no write", function*() {
     const made = yield* running
     const store = yield* lazily(made.url, "kept")
-    yield* works(store)
-    deepStrictEqual(yield* names(made, "kept"), ["entry:key", "lease:key"])
     deepStrictEqual([yield* isHeld(store, "new"), yield* isHeld(store, "new")], [false, true])
     // PostgreSQL writes the transaction that locks a row to its disk.
     if (kind === "pg") {
       deepStrictEqual(yield* made.query("SELECT DISTINCT xmax::text FROM kept"), [["0"]])
     }
+  })
+
+  test.live("a released lease stays in the table until a day after its expiry", function*() {
+    const made = yield* running
+    const store = yield* lazily(made.url, "released")
+    yield* works(store)
     const hours =
       { pg: "interval '23 hours'", mysql: "INTERVAL 23 HOUR", sqlite: "23 * 3600000" }[kind]
-    for (const left of [["entry:key", "lease:key", "lease:new"], ["entry:key"]]) {
+    for (const left of [["entry:key", "lease:key"], ["entry:key"]]) {
       yield* made.query(
-        `UPDATE kept SET expires = expires - ${hours} WHERE name LIKE 'lease:%'`
+        `UPDATE released SET expires = expires - ${hours} WHERE name LIKE 'lease:%'`
       )
       yield* store.put("key", "entry", "1 minute")
-      deepStrictEqual(yield* names(made, "kept"), left)
+      deepStrictEqual(yield* names(made, "released"), left)
     }
   })
 
-  test.live("keys and entries that differ in a space, in case or beyond ASCII are different", function*() {
+  test.live("texts that differ in a space, in case or beyond ASCII are different keys or entries", function*() {
     const store = yield* own
     const keys = ["a", "a ", "A", "ä", "a\u0000", "日本語", "\ud800", "%61", "a'\"`?$1;--"]
     for (const key of keys) yield* store.put(key, `entry of ${key}`, "1 minute")
@@ -143,7 +145,7 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
     }
   })
 
-  test.live("a key that does not fit into the table fails, and does not become another key", function*() {
+  test.live("a key that does not fit into the table fails instead of becoming another key", function*() {
     const store = yield* own
     const key = (length: number) => "k".repeat(length - "entry:".length)
     yield* store.put(key(255), "entry", "1 minute")
@@ -213,7 +215,7 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
   })
 
   if (kind !== "sqlite") {
-    test.live("the layer closes while the database does not respond, and its client is still connecting", function*() {
+    test.live("the layer closes although its client is still connecting to a database that does not respond", function*() {
       const { pause, resume, url } = yield* running
       const scope = yield* Scope.make()
       const store = yield* Scope.extend(lazily(url), scope)
@@ -252,65 +254,63 @@ describe.each(available)("SqlTokenStore on %s", (kind) => {
   }
 })
 
-describe("SQLite", () => {
-  /** The longest time in milliseconds for which the event loop stands still during an effect. */
-  const longestStop = <A, E>(effect: Effect.Effect<A, E>) =>
-    Effect.gen(function*() {
-      const times = [performance.now()]
-      const timer = setInterval(() => times.push(performance.now()), 5)
-      yield* effect
-      clearInterval(timer)
-      return Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? NaN)))
-    })
-
-  test.live.each(["own", "given"])(
-    "another process writes for two seconds: only a client that is not the store's own stops the event loop for long: %s",
-    function*(client) {
-      const { url } = yield* database("sqlite")
-      const [own, [given, sql], [, writer]] = yield* Effect.all([
-        lazily(url),
-        withClient(url),
-        withClient(url)
-      ])
-      yield* sql.unsafe("PRAGMA busy_timeout = 1000")
-      yield* Effect.all([
-        own.put("key", "entry", "1 minute"),
-        given.put("key", "entry", "1 minute")
-      ])
-      const begun = yield* Deferred.make<void>()
-      const write = writer.unsafe("UPDATE store_api_tokens SET value = value")
-      const begin = Effect.zipRight(write, Deferred.succeed(begun, undefined))
-      yield* Effect.fork(
-        writer.withTransaction(Effect.zipRight(begin, Effect.sleep("2 seconds")))
-      )
-      yield* Deferred.await(begun)
-      const stop = yield* longestStop(
-        (client === "own" ? own : given).put("key", "another", "1 minute")
-      )
-      // The default of SQLite is one stop of 5 seconds.
-      if (client === "own") assert.isBelow(stop, 4000)
-      else assert.isAbove(stop, 900)
-      deepStrictEqual(yield* entryOf(own, "key"), Option.some("another"))
-    }
-  )
-
-  test.live("the folder of the file is missing: operations fail until it exists, and no build is a part of one", function*() {
-    const { url } = yield* database("sqlite")
-    const spans: Array<Option.Option<unknown>> = []
-    const note = Layer.effectDiscard(
-      Effect.map(Effect.option(Effect.currentSpan), (span) => spans.push(span))
-    )
-    const client = Layer.provide(
-      clientAt(url.replace("tokens.sqlite", "new/tokens.sqlite")),
-      note
-    )
-    const store = yield* built(SqlTokenStore.layerLazy(client))
-    const failing = Effect.withSpan(Effect.flip(store.get("key")), "operation")
-    for (const _ of [1, 2]) assert.match((yield* failing).reason, /^[A-Z_]+$|^unknown$/)
-    mkdirSync(dirname(url.slice("sqlite:".length)) + "/new")
-    yield* Effect.withSpan(works(store), "operation")
-    deepStrictEqual(new Set(spans.map(Option.isNone)), new Set([true]))
+/** The longest time in milliseconds for which the event loop stands still during an effect. */
+const longestStop = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const times = [performance.now()]
+    const timer = setInterval(() => times.push(performance.now()), 5)
+    yield* effect
+    clearInterval(timer)
+    return Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? NaN)))
   })
+
+test.live.each(["own", "given"])(
+  "another process writes for two seconds: only a client that is not the store's own stops the event loop for long: %s",
+  function*(client) {
+    const { url } = yield* database("sqlite")
+    const [own, [given, sql], [, writer]] = yield* Effect.all([
+      lazily(url),
+      withClient(url),
+      withClient(url)
+    ])
+    yield* sql.unsafe("PRAGMA busy_timeout = 1000")
+    yield* Effect.all([
+      own.put("key", "entry", "1 minute"),
+      given.put("key", "entry", "1 minute")
+    ])
+    const begun = yield* Deferred.make<void>()
+    const write = writer.unsafe("UPDATE store_api_tokens SET value = value")
+    const begin = Effect.zipRight(write, Deferred.succeed(begun, undefined))
+    yield* Effect.fork(
+      writer.withTransaction(Effect.zipRight(begin, Effect.sleep("2 seconds")))
+    )
+    yield* Deferred.await(begun)
+    const stop = yield* longestStop(
+      (client === "own" ? own : given).put("key", "another", "1 minute")
+    )
+    // The default of SQLite is one stop of 5 seconds.
+    if (client === "own") assert.isBelow(stop, 4000)
+    else assert.isAbove(stop, 900)
+    deepStrictEqual(yield* entryOf(own, "key"), Option.some("another"))
+  }
+)
+
+test.live("the folder of the file is missing: operations fail until it exists, and no build is a part of one", function*() {
+  const { url } = yield* database("sqlite")
+  const spans: Array<Option.Option<unknown>> = []
+  const note = Layer.effectDiscard(
+    Effect.map(Effect.option(Effect.currentSpan), (span) => spans.push(span))
+  )
+  const client = Layer.provide(
+    clientAt(url.replace("tokens.sqlite", "new/tokens.sqlite")),
+    note
+  )
+  const store = yield* built(SqlTokenStore.layerLazy(client))
+  const failing = Effect.withSpan(Effect.flip(store.get("key")), "operation")
+  for (const _ of [1, 2]) assert.strictEqual((yield* failing).reason, "SQLITE_CANTOPEN")
+  mkdirSync(dirname(url.slice("sqlite:".length)) + "/new")
+  yield* Effect.withSpan(works(store), "operation")
+  deepStrictEqual(new Set(spans.map(Option.isNone)), new Set([true]))
 })
 
 /** The statements of the clients that `playing` returns. */
@@ -352,94 +352,93 @@ const isLastFailure = (
     deepStrictEqual(yield* lastFailure, Option.none())
   })
 
-describe("a row of an entry", () => {
-  test.live.each<[remaining: unknown, expected: number | undefined]>([
-    [60_000, 60_000],
-    ["59999.5000", 59_999.5],
-    [60_000n, 60_000],
-    [0, undefined],
-    ["-0.1", undefined],
-    [null, undefined],
-    ["NaN", undefined]
-  ])(
-    "of which the database returns that %s milliseconds remain: %s",
-    function*([remaining, expected]) {
-      const client = playing("pg", Effect.succeed([["an%20entry", remaining]]))
-      const { get } = yield* built(Layer.provide(SqlTokenStore.layer(), client))
-      deepStrictEqual(
-        Option.map(yield* get("key"), (found) => found.remaining),
-        Option.fromNullable(expected)
-      )
-    }
-  )
-
-  test.live("whose text the store did not write is a miss", function*() {
-    const client = playing("pg", Effect.succeed([["100%", 60_000]]))
+test.live.each<[remaining: unknown, expected: number | undefined]>([
+  [60_000, 60_000],
+  ["59999.5000", 59_999.5],
+  [60_000n, 60_000],
+  [0, undefined],
+  ["-0.1", undefined],
+  [null, undefined],
+  ["NaN", undefined]
+])(
+  "an entry of which the database returns that %s milliseconds remain is valid for %s",
+  function*([remaining, expected]) {
+    const client = playing("pg", Effect.succeed([["an%20entry", remaining]]))
+    const { get } = yield* built(Layer.provide(SqlTokenStore.layer(), client))
     deepStrictEqual(
-      yield* (yield* built(Layer.provide(SqlTokenStore.layer(), client))).get("key"),
-      Option.none()
+      Option.map(yield* get("key"), (found) => found.remaining),
+      Option.fromNullable(expected)
     )
-  })
+  }
+)
+
+test.live("an entry whose text the store did not write is a miss", function*() {
+  const client = playing("pg", Effect.succeed([["100%", 60_000]]))
+  deepStrictEqual(
+    yield* (yield* built(Layer.provide(SqlTokenStore.layer(), client))).get("key"),
+    Option.none()
+  )
 })
 
-describe("a statement that fails", () => {
-  test.live.each<[dialect: string, code: string, error: unknown]>([
-    ["pg", "40001", { code: "40001" }],
-    ["pg", "40P01", { code: "40P01" }],
-    ["pg", "57014", { code: "57014" }],
-    ["mysql", "ER_LOCK_DEADLOCK", { code: "ER_LOCK_DEADLOCK" }],
-    ["mysql", "ER_CHECKREAD", { code: "ER_CHECKREAD" }],
-    ["pg", "SQLITE_BUSY", { code: "SQLITE_BUSY_SNAPSHOT", message: "database is locked" }],
-    ["pg", "SQLITE_BUSY", { code: "ERR_SQLITE_ERROR", message: "database is locked" }]
-  ])(
-    "on %s with %s is repeated, and its code is the last failure meanwhile",
-    function*([dialect, code, error]) {
-      const failed = Effect.fail({ cause: error })
-      const client = () =>
-        playing(dialect, failed, failed, Effect.succeed([["an%20entry", 1000]]))
-      for (
-        const layer of [
-          Layer.provide(SqlTokenStore.layer(), client()),
-          SqlTokenStore.layerLazy(client())
-        ]
-      ) {
-        yield* isLastFailure(yield* built(layer), code)
-      }
+test.live.each<[dialect: string, code: string, error: unknown]>([
+  ["pg", "40001", { code: "40001" }],
+  ["pg", "40P01", { code: "40P01" }],
+  ["pg", "57014", { code: "57014" }],
+  ["mysql", "ER_LOCK_DEADLOCK", { code: "ER_LOCK_DEADLOCK" }],
+  ["mysql", "ER_CHECKREAD", { code: "ER_CHECKREAD" }],
+  ["pg", "SQLITE_BUSY", { code: "SQLITE_BUSY_SNAPSHOT", message: "database is locked" }],
+  ["pg", "SQLITE_BUSY", { code: "ERR_SQLITE_ERROR", message: "database is locked" }]
+])(
+  "a statement that fails on %s with %s is repeated with its code as the last failure",
+  function*([dialect, code, error]) {
+    const failed = Effect.fail({ cause: error })
+    const client = () =>
+      playing(dialect, failed, failed, Effect.succeed([["an%20entry", 1000]]))
+    for (
+      const layer of [
+        Layer.provide(SqlTokenStore.layer(), client()),
+        SqlTokenStore.layerLazy(client())
+      ]
+    ) {
+      yield* isLastFailure(yield* built(layer), code)
     }
-  )
+  }
+)
 
-  test.live("while the client is built is the last failure until the build succeeds", function*() {
-    let builds = 0
-    const client = Layer.unwrapEffect(Effect.suspend(() =>
-      builds++ < 2
-        ? Effect.fail({ cause: { code: "53300" } })
-        : Effect.succeed(playing("pg", Effect.succeed([["an%20entry", 1000]])))
-    ))
-    yield* isLastFailure(yield* built(SqlTokenStore.layerLazy(client)), "53300")
-  })
+test.live("a failure to build the client is the last failure until the build succeeds", function*() {
+  let builds = 0
+  const client = Layer.unwrapEffect(Effect.suspend(() =>
+    builds++ < 2
+      ? Effect.fail({ cause: { code: "53300" } })
+      : Effect.succeed(playing("pg", Effect.succeed([["an%20entry", 1000]])))
+  ))
+  yield* isLastFailure(yield* built(SqlTokenStore.layerLazy(client)), "53300")
+})
 
-  test.live.each<[reason: string, error: unknown]>([
-    ["23505", {
-      cause: { code: "23505", detail: "Key (name)=(an-invented-key) already exists." }
-    }],
-    ["ECONNREFUSED", {
-      cause: { cause: { code: "ECONNREFUSED", message: "an-invented-host" } }
-    }],
-    ["SQLITE_FULL", { cause: { code: "SQLITE_FULL" } }],
-    ["unknown", { cause: { code: "AN-invented-CODE", errno: 7 } }],
-    ["unknown", { cause: new Error("an-invented-password") }],
-    ["unknown", "an-invented-text"],
-    ["no response in time", { cause: new Error("Connection timed out: an-invented-host") }],
-    ["no response in time", { cause: new Error("timeout exceeded: an-invented-host") }],
-    ["connection closed", {
-      cause: new Error("Connection terminated unexpectedly: an-invented-host")
-    }],
-    ["unusable configuration", {
-      _tag: "ConfigError",
-      message: "Missing data at AN_INVENTED_VARIABLE: invented"
-    }],
-    ["42P01", { cause: { code: "42P01" } }]
-  ])("has the reason %s, and no other part of the driver's error", function*([reason, error]) {
+test.live.each<[reason: string, error: unknown]>([
+  ["23505", {
+    cause: { code: "23505", detail: "Key (name)=(an-invented-key) already exists." }
+  }],
+  ["ECONNREFUSED", {
+    cause: { cause: { code: "ECONNREFUSED", message: "an-invented-host" } }
+  }],
+  ["SQLITE_FULL", { cause: { code: "SQLITE_FULL" } }],
+  ["unknown", { cause: { code: "AN-invented-CODE", errno: 7 } }],
+  ["unknown", { cause: new Error("an-invented-password") }],
+  ["unknown", "an-invented-text"],
+  ["no response in time", { cause: new Error("Connection timed out: an-invented-host") }],
+  ["no response in time", { cause: new Error("timeout exceeded: an-invented-host") }],
+  ["connection closed", {
+    cause: new Error("Connection terminated unexpectedly: an-invented-host")
+  }],
+  ["unusable configuration", {
+    _tag: "ConfigError",
+    message: "Missing data at AN_INVENTED_VARIABLE: invented"
+  }],
+  ["42P01", { cause: { code: "42P01" } }]
+])(
+  "a failed statement has the reason %s without any other part of the driver's error",
+  function*([reason, error]) {
     const failed = Effect.fail(error)
     const client = () =>
       playing(
@@ -464,132 +463,154 @@ describe("a statement that fails", () => {
       (yield* Effect.flip(release)).operation
     ]
     deepStrictEqual(operations, ["extend", "release"])
-  })
+  }
+)
+
+/** Tells when a client was built, was closed, or was interrupted while it was built. */
+const recordingClients = () => {
+  const events: Array<string> = []
+  const add = (event: string) => Effect.sync(() => events.push(event))
+  const closing = Layer.scopedDiscard(Effect.acquireRelease(add("built"), () => add("closed")))
+  return {
+    events,
+    working: Layer.merge(playing("pg", Effect.succeed([])), closing),
+    endless: Layer.effect(
+      SqlClient.SqlClient,
+      Effect.zipRight(
+        add("started"),
+        Effect.onInterrupt(Effect.never, () => add("stopped"))
+      )
+    )
+  }
+}
+
+test.live("layerLazy builds its client once, before the first operation", function*() {
+  const { events, working } = recordingClients()
+  const store = yield* built(SqlTokenStore.layerLazy(working))
+  yield* until("it is built", Effect.sync(() => events.length === 1))
+  yield* Effect.all(Effect.replicate(store.get("key"), 50), { concurrency: "unbounded" })
+  deepStrictEqual(events, ["built"])
 })
 
-describe("SqlTokenStore.layer", () => {
-  test.live("layerLazy builds its client once, before the first operation, and stops when its scope closes", function*() {
-    const scope = yield* Scope.make()
-    const events: Array<string> = []
-    const seen = (event: string) => Effect.sync(() => events.push(event))
-    const using = Layer.scopedDiscard(
-      Effect.acquireRelease(seen("built"), () => seen("closed"))
-    )
-    const client = Layer.merge(playing("pg", Effect.succeed([])), using)
-    const never = Layer.effect(
-      SqlClient.SqlClient,
-      Effect.onInterrupt(Effect.never, () => seen("stopped"))
-    )
-    const stores = Effect.all([
-      built(SqlTokenStore.layerLazy(client)),
-      built(SqlTokenStore.layerLazy(never))
-    ])
-    const [store] = yield* Scope.extend(stores, scope)
-    yield* until("it is built", Effect.sync(() => events.length === 1))
-    yield* Effect.all(Effect.replicate(store.get("key"), 50), { concurrency: "unbounded" })
-    yield* Scope.close(scope, Exit.void)
-    yield* until("both have ended", Effect.sync(() => events.length === 3))
-    deepStrictEqual(events.sort(), ["built", "closed", "stopped"])
-  })
+test.live("closing the scope of layerLazy closes its client", function*() {
+  const { events, working } = recordingClients()
+  const scope = yield* Scope.make()
+  yield* Scope.extend(built(SqlTokenStore.layerLazy(working)), scope)
+  yield* until("it is built", Effect.sync(() => events.length === 1))
+  yield* Scope.close(scope, Exit.void)
+  yield* until("it is closed", Effect.sync(() => events.length === 2))
+  deepStrictEqual(events, ["built", "closed"])
+})
 
-  test.live("layerLazy goes on building its client when the operation that waits for it is interrupted", function*() {
-    let builds = 0
-    const connected = yield* Deferred.make<void>()
-    const slow = Layer.unwrapEffect(Effect.suspend(() => {
+test.live("closing the scope of layerLazy ends the build of its client", function*() {
+  const { endless, events } = recordingClients()
+  const scope = yield* Scope.make()
+  yield* Scope.extend(built(SqlTokenStore.layerLazy(endless)), scope)
+  yield* until("it has started", Effect.sync(() => events.length === 1))
+  yield* Scope.close(scope, Exit.void)
+  yield* until("it has ended", Effect.sync(() => events.length === 2))
+  deepStrictEqual(events, ["started", "stopped"])
+})
+
+test.live("layerLazy goes on building its client when the operation that waits for it is interrupted", function*() {
+  let builds = 0
+  const connected = yield* Deferred.make<void>()
+  const slow = Layer.unwrapEffect(Effect.suspend(() => {
+    builds++
+    return Effect.as(Deferred.await(connected), playing("pg", Effect.succeed([])))
+  }))
+  const store = yield* built(SqlTokenStore.layerLazy(slow))
+  const abandoned = yield* Effect.fork(store.get("key"))
+  yield* until("it is being built", Effect.sync(() => builds === 1))
+  yield* Fiber.interrupt(abandoned)
+  yield* Deferred.succeed(connected, undefined)
+  deepStrictEqual(yield* store.get("key"), Option.none())
+  assert.strictEqual(builds, 1)
+})
+
+test.live("layerLazy builds its client once more for all operations after a build that failed", function*() {
+  let builds = 0
+  const failing = Layer.effect(
+    SqlClient.SqlClient,
+    Effect.suspend(() => {
       builds++
-      return Effect.as(Deferred.await(connected), playing("pg", Effect.succeed([])))
-    }))
-    const store = yield* built(SqlTokenStore.layerLazy(slow))
-    const abandoned = yield* Effect.fork(store.get("key"))
-    yield* until("it is being built", Effect.sync(() => builds === 1))
-    yield* Fiber.interrupt(abandoned)
-    yield* Deferred.succeed(connected, undefined)
-    deepStrictEqual(yield* store.get("key"), Option.none())
-    assert.strictEqual(builds, 1)
-  })
-
-  test.live("layerLazy builds its client once more for all operations after a build that failed", function*() {
-    let builds = 0
-    const failing = Layer.effect(
-      SqlClient.SqlClient,
-      Effect.suspend(() => {
-        builds++
-        return Effect.zipRight(Effect.sleep("20 millis"), Effect.fail("an error"))
-      })
-    )
-    const store = yield* built(SqlTokenStore.layerLazy(failing))
-    const attempt = Effect.all(Effect.replicate(Effect.flip(store.get("key")), 50), {
-      concurrency: "unbounded"
+      return Effect.zipRight(Effect.sleep("20 millis"), Effect.fail("an error"))
     })
-    yield* attempt
-    assert.strictEqual(builds, 1)
-    yield* attempt
-    assert.strictEqual(builds, 2)
-  })
-
-  test.live("creates the table of SQLite once, with a busy timeout only for its own client", function*() {
-    const client = playing("sqlite", Effect.succeed([]))
-    for (const first of [["CREATE"], ["PRAGMA", "CREATE"]]) {
-      executed.splice(0)
-      const isOwn = first.includes("PRAGMA")
-      const store = yield* built(
-        isOwn ? SqlTokenStore.layerLazy(client) : Layer.provide(SqlTokenStore.layer(), client)
-      )
-      yield* Effect.zipRight(store.get("key"), store.get("key"))
-      deepStrictEqual(executed.map((text) => text.split(" ")[0]), [
-        ...first,
-        "SELECT",
-        "SELECT"
-      ])
-    }
-  })
-
-  test.live.each(["mssql", "clickhouse"])(
-    "refuses a client for %s, and closes its own",
-    function*(dialect) {
-      const client = playing(dialect)
-      const { message } = yield* Effect.flip(
-        built(Layer.provide(SqlTokenStore.layer(), client))
-      )
-      assert.match(message, /SqlTokenStore\.client.* must be a client/)
-      let open = 0
-      const counted = Effect.acquireRelease(
-        Effect.sync(() => open++),
-        () => Effect.sync(() => open--)
-      )
-      const own = Layer.merge(client, Layer.scopedDiscard(counted))
-      yield* failures(yield* built(SqlTokenStore.layerLazy(own)), "unsupported database")
-      assert.strictEqual(open, 0)
-    }
   )
-
-  test.live("takes a table only by a name that needs no quotes", function*() {
-    const client = playing("pg", Effect.succeed([]))
-    for (const table of ["tokens", "_Tokens1", "my_schema.tokens", "t".repeat(63)]) {
-      yield* built(SqlTokenStore.layerLazy(client, { table }))
-    }
-    for (
-      const table of [
-        "",
-        "my tokens",
-        "1tokens",
-        "a.b.c",
-        "\"a\"",
-        "a;DROP TABLE b",
-        "a--",
-        "t".repeat(64)
-      ]
-    ) {
-      const layers = [
-        Layer.provide(SqlTokenStore.layer({ table }), client),
-        SqlTokenStore.layerLazy(client, { table })
-      ]
-      for (const layer of layers) {
-        assert.match(
-          (yield* Effect.flip(built(layer))).message,
-          /Store\.table.* must consist of/
-        )
-      }
-    }
+  const store = yield* built(SqlTokenStore.layerLazy(failing))
+  const attempt = Effect.all(Effect.replicate(Effect.flip(store.get("key")), 50), {
+    concurrency: "unbounded"
   })
+  yield* attempt
+  assert.strictEqual(builds, 1)
+  yield* attempt
+  assert.strictEqual(builds, 2)
+})
+
+test.live("SqlTokenStore creates the table of SQLite once, with a busy timeout only for its own client", function*() {
+  const client = playing("sqlite", Effect.succeed([]))
+  for (const first of [["CREATE"], ["PRAGMA", "CREATE"]]) {
+    executed.splice(0)
+    const isOwn = first.includes("PRAGMA")
+    const store = yield* built(
+      isOwn ? SqlTokenStore.layerLazy(client) : Layer.provide(SqlTokenStore.layer(), client)
+    )
+    yield* Effect.zipRight(store.get("key"), store.get("key"))
+    deepStrictEqual(executed.map((text) => text.split(" ")[0]), [
+      ...first,
+      "SELECT",
+      "SELECT"
+    ])
+  }
+})
+
+test.live.each(["mssql", "clickhouse"])(
+  "SqlTokenStore refuses a client for %s",
+  function*(dialect) {
+    const { message } = yield* Effect.flip(
+      built(Layer.provide(SqlTokenStore.layer(), playing(dialect)))
+    )
+    assert.match(message, /SqlTokenStore\.client.* must be a client/)
+  }
+)
+
+test.live("layerLazy closes a client that it refuses", function*() {
+  let open = 0
+  const counter = Effect.acquireRelease(
+    Effect.sync(() => open++),
+    () => Effect.sync(() => open--)
+  )
+  const client = Layer.merge(playing("mssql"), Layer.scopedDiscard(counter))
+  yield* failures(yield* built(SqlTokenStore.layerLazy(client)), "unsupported database")
+  assert.strictEqual(open, 0)
+})
+
+test.live("SqlTokenStore takes a table only by a name that needs no quotes", function*() {
+  const client = playing("pg", Effect.succeed([]))
+  for (const table of ["tokens", "_Tokens1", "my_schema.tokens", "t".repeat(63)]) {
+    yield* built(SqlTokenStore.layerLazy(client, { table }))
+  }
+  for (
+    const table of [
+      "",
+      "my tokens",
+      "1tokens",
+      "a.b.c",
+      "\"a\"",
+      "a;DROP TABLE b",
+      "a--",
+      "t".repeat(64)
+    ]
+  ) {
+    const layers = [
+      Layer.provide(SqlTokenStore.layer({ table }), client),
+      SqlTokenStore.layerLazy(client, { table })
+    ]
+    for (const layer of layers) {
+      assert.match(
+        (yield* Effect.flip(built(layer))).message,
+        /Store\.table.* must consist of/
+      )
+    }
+  }
 })

@@ -155,7 +155,7 @@ describe.each(available)("a fleet and %s", { timeout: 120_000 }, (kind) => {
   })
 
   test.live.each(faults[kind])(
-    "that $name: each process acquires a token and warns once, until all can share one",
+    "each process acquires its own token with one warning until the database can be used: one that $name",
     function*(row) {
       const { made, start } = yield* started
       yield* Fleet.outage(start, { ...row, fault: row.fault(made), end: row.end(made) })

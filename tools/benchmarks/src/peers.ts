@@ -13,7 +13,7 @@ import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Cache, Effect, Exit, Layer, ManagedRuntime, Redacted } from "effect"
 import { OAuth2Client as GoogleClient } from "google-auth-library"
 import * as simple from "simple-oauth2"
-import type { TokenServer } from "./comparison.js"
+import type { TokenServer } from "./tokenServer.js"
 
 /** `ahead`: how many seconds before expiry a token of this server should be renewed, if the library can set that. */
 interface Setting {

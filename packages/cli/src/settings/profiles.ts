@@ -5,9 +5,10 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
-import { configuration, type Fault, listed, usage } from "../Fault.js"
+import { type CommandError, configurationError, usageError } from "../CommandError.js"
 import { isNotFound } from "../files.js"
 import { Host } from "../Host.js"
+import { listInWords } from "../output.js"
 import { sources } from "./sources.js"
 
 /** Names that stay in the folder. */
@@ -23,39 +24,39 @@ const folder: Effect.Effect<string> = Effect.map(Host, (host) => {
 })
 
 /** The file of a profile. `by`: what names it. A wrong name in a flag or an argument is a wrong command line. */
-export const fileOf = (name: string, by: string): Effect.Effect<string, Fault> =>
+export const fileOf = (name: string, origin: string): Effect.Effect<string, CommandError> =>
   isName(name)
     ? Effect.map(folder, (folder) => join(folder, `${name}.env`))
-    : (/^(--|The name)/.test(by) ? usage : configuration)(
-      `${by} must consist of letters, digits, "-", "_" and ".", and not start with a ".".`
+    : (/^(--|The name)/.test(origin) ? usageError : configurationError)(
+      `${origin} must consist of letters, digits, "-", "_" and ".", and not start with a ".".`
     )
 
-export const readProfile = (name: string, by: string) =>
+export const readProfile = (name: string, origin: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
-    const path = yield* fileOf(name, by)
+    const path = yield* fileOf(name, origin)
     const [info, text] = yield* Effect.catchAll(
       Effect.all([fs.stat(path), fs.readFileString(path)]),
       (error) =>
         isNotFound(error)
-          ? isUnknown(name)
-          : configuration(`Cannot read the profile ${name}, ${path}.`)
+          ? failUnknown(name)
+          : configurationError(`Cannot read the profile ${name}, ${path}.`)
     )
     const values = parseEnv(text)
     const problem = whyNotPrivate(info, values[sources.clientSecret.variable] !== undefined)
     return problem === undefined
       ? { path, values }
-      : yield* configuration(
+      : yield* configurationError(
         `The profile ${name} is not used, because ${problem}. Make ${path} yours, with mode 600.`
       )
   })
 
-export const isUnknown = (name: string) =>
-  Effect.flatMap(profileNames, (known) => {
-    const hint = known.length === 0
+export const failUnknown = (name: string) =>
+  Effect.flatMap(profileNames, (names) => {
+    const hint = names.length === 0
       ? `Create it: store-api profile add ${name}.`
-      : `Known: ${listed(known)}.`
-    return configuration(`There is no profile ${name}. ${hint}`)
+      : `Known: ${listInWords(names)}.`
+    return configurationError(`There is no profile ${name}. ${hint}`)
   })
 
 /** The names of the saved profiles; none if the folder cannot be read. */

@@ -2,29 +2,29 @@
 import * as consumers from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
-import { configuration, usage } from "../Fault.js"
+import { configurationError, usageError } from "../CommandError.js"
 import { Host, isAttended } from "../Host.js"
 import { ask, checkText } from "./ask.js"
-import type { Found } from "./variables.js"
+import type { FoundSetting } from "./variables.js"
 
 /**
  * The effect that reads the secret runs only once the address is known to be the user's. Returns `undefined` if no
  * source has the secret and nobody can be asked.
  */
-export const locateSecret = (found: Found | undefined) =>
+export const locateSecret = (setting: FoundSetting | undefined) =>
   Effect.gen(function*() {
     const host = yield* Host
-    if (found === undefined) {
+    if (setting === undefined) {
       const read = ask("Client secret (not shown): ", checkText, true)
       return isAttended(host)
         ? { name: "client secret", origin: "the prompt", isImplicit: false, read }
         : undefined
     }
-    const { name, value } = found
-    if (name !== "--secret-file") return { ...found, read: Effect.succeed(value) }
+    const { name, value } = setting
+    if (name !== "--secret-file") return { ...setting, read: Effect.succeed(value) }
     const isPipe = value === "-"
     if (isPipe && host.process.stdin.isTTY === true) {
-      return yield* usage(
+      return yield* usageError(
         "--secret-file - reads a pipe or a file. On a terminal, leave it out to be asked."
       )
     }
@@ -32,6 +32,6 @@ export const locateSecret = (found: Found | undefined) =>
     const text: Effect.Effect<string, unknown> = isPipe
       ? Effect.tryPromise(() => consumers.text(host.process.stdin))
       : (yield* FileSystem.FileSystem).readFileString(host.pathOf(value))
-    const problem = configuration(`Cannot read ${origin}, the file of --secret-file.`)
-    return { ...found, origin, read: Effect.mapError(text, () => problem) }
+    const problem = configurationError(`Cannot read ${origin}, the file of --secret-file.`)
+    return { ...setting, origin, read: Effect.mapError(text, () => problem) }
   })

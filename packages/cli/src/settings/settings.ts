@@ -7,51 +7,58 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Record from "effect/Record"
 import * as Redacted from "effect/Redacted"
-import { configuration, type Fault, fromLibrary, listed } from "../Fault.js"
+import { type CommandError, configurationError, fromLibrary } from "../CommandError.js"
 import type * as flags from "../flags.js"
 import { Host, isAttended } from "../Host.js"
+import { listInWords } from "../output.js"
 import { ask, checkOptionalUrl, checkText, checkUrl } from "./ask.js"
 import { hasDefault } from "./profiles.js"
 import { locateSecret } from "./secret.js"
-import { service, type Setting, sources } from "./sources.js"
+import { serviceSettings, type Setting, sources } from "./sources.js"
 import {
-  type Found,
+  type FoundSetting,
   readVariables,
   readVariablesOrDefault,
   type Variables
 } from "./variables.js"
 
-export type Settings = Effect.Effect.Success<ReturnType<typeof read>>
+export type Settings = Effect.Effect.Success<ReturnType<typeof readForToken>>
 
-type Given = flags.Values<typeof flags.common>
+type FlagValues = flags.Values<typeof flags.commonFlags>
 
 /** Reads the settings for a token. Asks for the secret if it is missing. */
-export const read = (given: Given) => readFor(given, forToken, ["authUrl"])
+export const readForToken = (flagValues: FlagValues) =>
+  readFor(flagValues, tokenSettings, ["authUrl"])
 
 /** Reads the settings for a token and a call of the API. */
-export const readForApi = (given: Given) => readFor(given, service, ["authUrl", "apiUrl"])
+export const readForApi = (flagValues: FlagValues) =>
+  readFor(flagValues, serviceSettings, ["authUrl", "apiUrl"])
 
-const readFor = (given: Given, required: Need["required"], addresses: Need["addresses"]) =>
+const readFor = (
+  flagValues: FlagValues,
+  required: Requirements["required"],
+  destinations: Requirements["destinations"]
+) =>
   Effect.flatMap(
-    readVariablesOrDefault(given),
-    (known) =>
-      settle(given, known, findAll(known), {
+    readVariablesOrDefault(flagValues),
+    (variables) =>
+      resolve(flagValues, variables, findAll(variables), {
         required,
-        addresses,
-        explainMissing: (missing) => explainMissing(missing, known)
+        destinations,
+        explainMissing: (missing) => explainMissing(missing, variables)
       })
   )
 
 /** Reads the settings of a new profile. On a terminal, asks for each one that is missing. */
-export const readForProfile = (given: Given) =>
+export const readForProfile = (flagValues: FlagValues) =>
   Effect.gen(function*() {
-    const known = yield* readVariables(given)
-    const found = findAll(known)
+    const variables = yield* readVariables(flagValues)
+    const settings = findAll(variables)
     const isAsking = isAttended(yield* Host)
     const answerFor = (setting: Setting, prompt: string, check: Parameters<typeof ask>[1]) =>
-      found[setting] !== undefined || !isAsking
-        ? Effect.succeed(found[setting])
-        : Effect.map(ask(`${prompt}: `, check), (value): Found | undefined => {
+      settings[setting] !== undefined || !isAsking
+        ? Effect.succeed(settings[setting])
+        : Effect.map(ask(`${prompt}: `, check), (value): FoundSetting | undefined => {
           const name = `--${sources[setting].flag}`
           return value === ""
             ? undefined
@@ -60,56 +67,61 @@ export const readForProfile = (given: Given) =>
     const authUrl = yield* answerFor("authUrl", "URL of the token service", checkUrl)
     const apiUrl = yield* answerFor("apiUrl", "URL of the API (optional)", checkOptionalUrl)
     const clientId = yield* answerFor("clientId", "Client id", checkText)
-    return yield* settle(given, known, { ...found, authUrl, apiUrl, clientId }, {
-      required: forToken,
-      addresses: ["authUrl", "apiUrl"],
-      explainMissing: (missing) => Effect.succeed(missingSentence(missing, known.place))
+    return yield* resolve(flagValues, variables, { ...settings, authUrl, apiUrl, clientId }, {
+      required: tokenSettings,
+      destinations: ["authUrl", "apiUrl"],
+      explainMissing: (missing) => Effect.succeed(describeMissing(missing, variables.place))
     })
   })
 
-const forToken = ["authUrl", "clientId", "clientSecret"] as const
+const tokenSettings = ["authUrl", "clientId", "clientSecret"] as const
 
-type FoundSettings = Readonly<Record<Setting, Found | undefined>>
+type FoundSettings = Readonly<Record<Setting, FoundSetting | undefined>>
 
 const findAll = ({ find }: Variables): FoundSettings =>
   Record.map(sources, (_, setting) => find(setting))
 
 /** What a command does with its settings. */
-interface Need {
+interface Requirements {
   /** The settings that it cannot do without. */
   readonly required: ReadonlyArray<Setting>
   /** Where it sends a secret or a token. */
-  readonly addresses: ReadonlyArray<"authUrl" | "apiUrl">
+  readonly destinations: ReadonlyArray<"authUrl" | "apiUrl">
   readonly explainMissing: (
     missing: ReadonlyArray<Setting>
   ) => Effect.Effect<string, never, FileSystem.FileSystem>
 }
 
 /** Checks the settings, and reads the secret. */
-const settle = (given: Given, known: Variables, located: FoundSettings, need: Need) =>
+const resolve = (
+  flagValues: FlagValues,
+  variables: Variables,
+  located: FoundSettings,
+  requirements: Requirements
+) =>
   Effect.gen(function*() {
     const host = yield* Host
     const { apiUrl, authUrl, cacheDir, clientId } = located
     const secret = yield* locateSecret(located.clientSecret)
-    const found = { authUrl, clientId, apiUrl, clientSecret: secret, cacheDir }
-    const missing = service.filter((setting) =>
-      need.required.includes(setting) && found[setting] === undefined
+    const settings = { authUrl, clientId, apiUrl, clientSecret: secret, cacheDir }
+    const missing = serviceSettings.filter((setting) =>
+      requirements.required.includes(setting) && settings[setting] === undefined
     )
     // The last three conditions are part of the first one, which the compiler does not know.
     if (missing.length > 0 || !authUrl || !clientId || !secret) {
-      return yield* configuration(yield* need.explainMissing(missing))
+      return yield* configurationError(yield* requirements.explainMissing(missing))
     }
-    const foreign = need.addresses.flatMap((address) => {
-      const about = found[address]
-      return about?.isImplicit === true ? [about.name] : []
+    const foreignNames = requirements.destinations.flatMap((address) => {
+      const setting = settings[address]
+      return setting?.isImplicit === true ? [setting.name] : []
     })
-    if (foreign.length > 0 && !secret.isImplicit) {
-      return yield* isUntrusted(foreign, secret.origin)
+    if (foreignNames.length > 0 && !secret.isImplicit) {
+      return yield* refuseForeign(foreignNames, secret.origin)
     }
     if (cacheDir?.value === "") {
-      return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
+      return yield* configurationError(`${cacheDir.name} is empty: name a folder.`)
     }
-    const names = Record.map(found, (about) => about?.name)
+    const names = Record.map(settings, (setting) => setting?.name)
     const request = "an application with TokenRequest.clientSecretPost"
     const explain = fromLibrary({
       ...names,
@@ -136,9 +148,9 @@ const settle = (given: Given, known: Variables, located: FoundSettings, need: Ne
         Effect.mapError(FileTokenStore.make({ folder }), explain),
         NodePath.layer
       ),
-      allowInsecure: given["allow-insecure"],
-      verbose: given.verbose,
-      profile: known.profile,
+      allowInsecure: flagValues["allow-insecure"],
+      verbose: flagValues.verbose,
+      profile: variables.profile,
       /** The flag or the variable of a setting. */
       nameOf: (option: Setting) => names[option] ?? sources[option].variable,
       /** Errors of the library, with these names. */
@@ -150,46 +162,49 @@ const settle = (given: Given, known: Variables, located: FoundSettings, need: Ne
 
 /** "all from .env", or each origin with its settings. */
 const originsOf = (
-  found: ReadonlyArray<Pick<Found, "name" | "origin"> | undefined>
+  settings: ReadonlyArray<Pick<FoundSetting, "name" | "origin"> | undefined>
 ): string => {
   const groups = Object.entries(
-    Arr.groupBy(found.filter((one) => one !== undefined), ({ origin }) => origin)
+    Arr.groupBy(settings.filter((setting) => setting !== undefined), ({ origin }) => origin)
   )
-  return groups.map(([origin, some]) => {
-    const names = listed(some.map(({ name }) => name)).replace("--secret-file", "the secret")
+  return groups.map(([origin, members]) => {
+    const names = listInWords(members.map(({ name }) => name)).replace(
+      "--secret-file",
+      "the secret"
+    )
     return `${groups.length === 1 ? "all" : names} from ${origin}`
   }).join("; ")
 }
 
 /** "A and B are not set", and where to set them. */
-const missingSentence = (missing: ReadonlyArray<Setting>, place: string): string => {
+const describeMissing = (missing: ReadonlyArray<Setting>, place: string): string => {
   const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
-  const names = listed(missing.map((setting) => sources[setting].variable))
-  const flags = listed(missing.map((setting) => `--${sources[setting].flag}`))
+  const names = listInWords(missing.map((setting) => sources[setting].variable))
+  const flags = listInWords(missing.map((setting) => `--${sources[setting].flag}`))
   return `${names} ${verb} not set. Set ${them} ${place}, or use ${flags}.`
 }
 
 const explainMissing = (missing: ReadonlyArray<Setting>, { place, profile }: Variables) =>
   Effect.gen(function*() {
-    if (profile !== undefined) return missingSentence(missing, place)
+    if (profile !== undefined) return describeMissing(missing, place)
     if (yield* hasDefault) {
       return `${
-        missingSentence(missing, place)
+        describeMissing(missing, place)
       } The default profile is not used beside other ` +
         "settings. To select it, use --profile default."
     }
     return `${
-      missingSentence(missing, `with store-api profile add, ${place}`)
+      describeMissing(missing, `with store-api profile add, ${place}`)
     } To try without a ` +
       "service, run store-api emulator."
   })
 
 /** A `.env` in somebody else's folder must not direct the user's secret to an address of theirs. */
-const isUntrusted = (names: ReadonlyArray<string>, secret: string): Fault => {
-  const unused = `${listed(names)} of a .env that you did not name ${
+const refuseForeign = (names: ReadonlyArray<string>, secret: string): CommandError => {
+  const problem = `${listInWords(names)} of a .env that you did not name ${
     names.length === 1 ? "is" : "are"
   } not used`
   const remedy =
     "If you trust the file, use --dotenv .env; if not, give the address by flag or in the environment."
-  return configuration(`${unused} with the secret from ${secret}. ${remedy}`)
+  return configurationError(`${problem} with the secret from ${secret}. ${remedy}`)
 }

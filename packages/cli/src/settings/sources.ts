@@ -12,4 +12,4 @@ export const sources = {
 export type Setting = keyof typeof sources
 
 /** Settings of a service, in the order of messages. */
-export const service = ["authUrl", "clientId", "apiUrl", "clientSecret"] as const
+export const serviceSettings = ["authUrl", "clientId", "apiUrl", "clientSecret"] as const

@@ -2,14 +2,14 @@
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
-import { configuration, type Fault, usage } from "../Fault.js"
+import { type CommandError, configurationError, usageError } from "../CommandError.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import { defaultProfile, hasDefault, readProfile } from "./profiles.js"
-import { service, type Setting, sources } from "./sources.js"
+import { serviceSettings, type Setting, sources } from "./sources.js"
 
 /** A value, and where it was found. */
-export interface Found {
+export interface FoundSetting {
   /** The flag or the variable. */
   readonly name: string
   readonly value: string
@@ -20,32 +20,32 @@ export interface Found {
 
 export interface Variables {
   readonly profile: string | undefined
-  readonly find: (setting: Setting) => Found | undefined
+  readonly find: (setting: Setting) => FoundSetting | undefined
   /** Where to set a variable that is missing. */
   readonly place: string
 }
 
-type Given = flags.Values<typeof flags.common>
+type FlagValues = flags.Values<typeof flags.commonFlags>
 
-type Read = Effect.Effect<Variables, Fault, FileSystem.FileSystem>
+type Read = Effect.Effect<Variables, CommandError, FileSystem.FileSystem>
 
 /** Finds settings in flags and the profile that the user chose, or else in flags, the environment and a file. */
-export const readVariables = (given: Given): Read =>
+export const readVariables = (flagValues: FlagValues): Read =>
   Effect.gen(function*() {
     const { process } = yield* Host
-    const name = given.profile ?? process.env["STORE_API_PROFILE"]
+    const name = flagValues.profile ?? process.env["STORE_API_PROFILE"]
     if (name !== undefined) {
-      const by = given.profile === undefined ? "STORE_API_PROFILE" : "--profile"
-      return given.dotenv === undefined
-        ? yield* readFromProfile(given, name, by)
-        : yield* usage(`Use either --dotenv or ${by}: a profile has its own file.`)
+      const origin = flagValues.profile === undefined ? "STORE_API_PROFILE" : "--profile"
+      return flagValues.dotenv === undefined
+        ? yield* readFromProfile(flagValues, name, origin)
+        : yield* usageError(`Use either --dotenv or ${origin}: a profile has its own file.`)
     }
-    const inFlags = finderInFlags(given)
+    const inFlags = finderInFlags(flagValues)
     const inEnvironment = finder(process.env, "the environment")
     const inFile = finder(
-      yield* readDotenv(given.dotenv),
-      given.dotenv ?? ".env",
-      given.dotenv === undefined
+      yield* readDotenv(flagValues.dotenv),
+      flagValues.dotenv ?? ".env",
+      flagValues.dotenv === undefined
     )
     return {
       profile: undefined,
@@ -55,25 +55,25 @@ export const readVariables = (given: Given): Read =>
   })
 
 /** The default profile applies if the user gives no setting of a service. */
-export const readVariablesOrDefault = (given: Given): Read =>
+export const readVariablesOrDefault = (flagValues: FlagValues): Read =>
   Effect.gen(function*() {
-    const variables = yield* readVariables(given)
-    const isGiven = variables.profile !== undefined || given.dotenv !== undefined ||
-      service.some((setting) => variables.find(setting) !== undefined)
+    const variables = yield* readVariables(flagValues)
+    const isGiven = variables.profile !== undefined || flagValues.dotenv !== undefined ||
+      serviceSettings.some((setting) => variables.find(setting) !== undefined)
     return isGiven || !(yield* hasDefault)
       ? variables
-      : yield* readFromProfile(given, defaultProfile, "The default profile")
+      : yield* readFromProfile(flagValues, defaultProfile, "The default profile")
   })
 
 /**
  * A profile is not mixed with the environment, so the secret of one service never goes to the address of another. `by`:
  * what names the profile.
  */
-const readFromProfile = (given: Given, name: string, by: string): Read =>
+const readFromProfile = (flagValues: FlagValues, name: string, origin: string): Read =>
   Effect.gen(function*() {
     const { process } = yield* Host
-    const { path, values } = yield* readProfile(name, by)
-    const inFlags = finderInFlags(given)
+    const { path, values } = yield* readProfile(name, origin)
+    const inFlags = finderInFlags(flagValues)
     const inProfile = finder(values, `the profile ${name}`)
     const inEnvironment = finder(process.env, "the environment")
     return {
@@ -85,17 +85,18 @@ const readFromProfile = (given: Given, name: string, by: string): Read =>
     }
   })
 
-const finderInFlags = (given: Given) => (setting: Setting): Found | undefined => {
-  const { flag } = sources[setting]
-  const value = given[flag]
-  return value === undefined
-    ? undefined
-    : { name: `--${flag}`, value, origin: "the flags", isImplicit: false }
-}
+const finderInFlags =
+  (flagValues: FlagValues) => (setting: Setting): FoundSetting | undefined => {
+    const { flag } = sources[setting]
+    const value = flagValues[flag]
+    return value === undefined
+      ? undefined
+      : { name: `--${flag}`, value, origin: "the flags", isImplicit: false }
+  }
 
 const finder =
   (values: Readonly<Record<string, string | undefined>>, origin: string, isImplicit = false) =>
-  (setting: Setting): Found | undefined => {
+  (setting: Setting): FoundSetting | undefined => {
     const name = sources[setting].variable
     const value = values[name]
     return value === undefined ? undefined : { name, value, origin, isImplicit }
@@ -111,6 +112,6 @@ const readDotenv = (file: string | undefined) =>
     const text = yield* file === undefined
       ? Effect.orElseSucceed(Effect.zipRight(ifFile, fs.readFileString(path)), () => "")
       : Effect.mapError(fs.readFileString(path), () =>
-        configuration(`Cannot read ${file}, the file of --dotenv.`))
+        configurationError(`Cannot read ${file}, the file of --dotenv.`))
     return parseEnv(text)
   })

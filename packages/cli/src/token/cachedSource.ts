@@ -17,14 +17,14 @@ export const make = (settings: Settings, endpoint: TokenSource.Service, force: b
     })
     return TokenSource.make((acquisition) =>
       Effect.gen(function*() {
-        const found = Option.flatten(yield* Effect.option(readCached(settings)))
-        if (Option.isNone(found)) return yield* acquire(TokenSource.missing)
-        if (force) return yield* acquire({ reason: "Refresh", replacing: found })
+        const cachedToken = Option.flatten(yield* Effect.option(readCached(settings)))
+        if (Option.isNone(cachedToken)) return yield* acquire(TokenSource.missing)
+        if (force) return yield* acquire({ reason: "Refresh", replacing: cachedToken })
         if (Option.isSome(acquisition.replacing)) return yield* acquire(acquisition)
         // A new token, if this one expires soon. As in the provider, it may take half of the remaining lifetime.
-        const longest = Duration.times(yield* remaining(found.value), 0.5)
-        const inTime = Effect.timeout(acquire(acquisition), longest)
-        return yield* Effect.orElse(inTime, () => Effect.succeed(found.value))
+        const longestWait = Duration.times(yield* remaining(cachedToken.value), 0.5)
+        const inTime = Effect.timeout(acquire(acquisition), longestWait)
+        return yield* Effect.orElse(inTime, () => Effect.succeed(cachedToken.value))
       })
     )
   })

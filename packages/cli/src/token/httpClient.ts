@@ -16,11 +16,11 @@ export const nameOf = ({ method, url }: HttpClientRequest.HttpClientRequest): st
 
 /** Reports a request and its outcome, even if a time limit interrupts it. */
 const report = <E, R>(
-  sent: Effect.Effect<HttpClientResponse, E, R>,
+  send: Effect.Effect<HttpClientResponse, E, R>,
   request: HttpClientRequest.HttpClientRequest
 ) =>
   Effect.flatMap(Clock.currentTimeMillis, (start) =>
-    Effect.onExit(sent, (exit) => {
+    Effect.onExit(send, (exit) => {
       const outcome = Exit.match(exit, {
         onFailure: () => "no response",
         onSuccess: ({ status }) => String(status)

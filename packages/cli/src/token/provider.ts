@@ -12,22 +12,22 @@ import { forget } from "./cache.js"
 import * as cachedSource from "./cachedSource.js"
 import { layerHttp } from "./httpClient.js"
 
-type Caching = flags.Values<typeof flags.caching>
+type CacheFlags = flags.Values<typeof flags.cacheFlags>
 
 /** A provider over the cached token and the endpoint, and the HTTP client of both. */
-export const make = (settings: Settings, caching: Caching) =>
+export const make = (settings: Settings, cacheFlags: CacheFlags) =>
   Effect.gen(function*() {
     const http = yield* Layer.build(layerHttp(settings))
     const endpoint = yield* Effect.provide(TokenEndpoint.make(settings), http)
-    const source = caching["no-cache"]
+    const source = cacheFlags["no-cache"]
       ? endpoint
-      : yield* cachedSource.make(settings, endpoint, caching["force-refresh"])
+      : yield* cachedSource.make(settings, endpoint, cacheFlags["force-refresh"])
     // No early renewal, because the end of the run would interrupt it.
     const provider = yield* AccessTokenProvider.make({ refreshAhead: 0 }).pipe(
       Effect.provideService(TokenSource.TokenSource, source)
     )
     const forgetCached = (token: AccessToken) =>
-      caching["no-cache"] ? Effect.void : Effect.ignore(forget(settings, token))
+      cacheFlags["no-cache"] ? Effect.void : Effect.ignore(forget(settings, token))
     return {
       http,
       provider: {
@@ -41,9 +41,9 @@ export const make = (settings: Settings, caching: Caching) =>
   })
 
 /** Acquires a token for a run that needs nothing else. */
-export const acquireToken = (settings: Settings, caching: Caching) =>
-  make(settings, caching).pipe(
+export const acquireToken = (settings: Settings, cacheFlags: CacheFlags) =>
+  make(settings, cacheFlags).pipe(
     Effect.flatMap(({ provider }) => provider.get),
     Effect.scoped,
-    Effect.mapError((error) => error._tag === "Fault" ? error : settings.explain(error))
+    Effect.mapError((error) => error._tag === "CommandError" ? error : settings.explain(error))
   )

@@ -67,7 +67,7 @@ const started = Effect.gen(function*() {
 })
 
 /** The user with the variables of these lines. */
-const having = (user: User, lines: ReadonlyArray<string>): User =>
+const withLines = (user: User, lines: ReadonlyArray<string>): User =>
   withEnv(
     user,
     Object.fromEntries(
@@ -78,462 +78,582 @@ const having = (user: User, lines: ReadonlyArray<string>): User =>
   )
 
 /** The settings of blue in the environment: with its secret, or the address and the client alone. */
-const startedInBlue = Effect.map(started, (all) => ({
-  ...all,
-  complete: having(all.user, all.blue.lines.filter((_, n) => n !== 1)),
-  inEnvironment: having(all.user, all.blue.lines.filter((_, n) => n === 0 || n === 2))
+const startedInBlue = Effect.map(started, (service) => ({
+  ...service,
+  complete: withLines(service.user, service.blue.lines.filter((_, n) => n !== 1)),
+  inEnvironment: withLines(
+    service.user,
+    service.blue.lines.filter((_, n) => n === 0 || n === 2)
+  )
 }))
 
 const fresh = "token --no-cache"
 
-describe("settings", () => {
-  test.live("come from .env or from the file of --dotenv, the secret as it stands there", function*() {
-    const { blue, user, write } = yield* started
-    write(".env", blue.lines)
-    yield* prints(user, fresh)
-    write(".env", "")
-    write("my.env", blue.lines.map((line) => `export ${line}\r`))
-    yield* prints(user, `${fresh} --dotenv my.env`)
-  })
+test.live("settings come from .env, as they stand there", function*() {
+  const { blue, user, write } = yield* started
+  write(".env", blue.lines)
+  yield* prints(user, fresh)
+})
 
-  test.live("from flags before the environment, and from there before .env", function*() {
-    const { blue, inEnvironment, user, write } = yield* startedInBlue
-    write(".env", ["STORE_API_AUTH_URL=http://127.0.0.1:9", ...blue.lines.slice(3)])
-    yield* prints(inEnvironment, fresh)
-    const wrong = withEnv(inEnvironment, { STORE_API_CLIENT_ID: "nobody" })
-    yield* refuses(wrong, fresh, 4, /401/)
-    yield* prints(wrong, `${fresh} --client-id blue`)
-    yield* prints(user, `${fresh} --auth-url ${blue.url} --client-id=blue`)
-  })
+test.live("settings come from the file of --dotenv instead of .env", function*() {
+  const { blue, user, write } = yield* started
+  write(".env", "STORE_API_CLIENT_ID=nobody")
+  write("my.env", blue.lines.map((line) => `export ${line}\r`))
+  yield* prints(user, `${fresh} --dotenv my.env`)
+})
 
-  test.live("skip a .env that is a folder, or a pipe without a writer", function*() {
-    const { complete, user } = yield* startedInBlue
-    const path = join(user.cwd, ".env")
-    Fs.mkdirSync(path)
-    yield* prints(complete, fresh)
-    yield* refuses(
-      complete,
-      "token --dotenv .env",
-      3,
-      "Cannot read .env, the file of --dotenv."
-    )
-    Fs.rmdirSync(path)
-    assert.strictEqual(spawnSync("mkfifo", [path]).status, 0)
-    yield* prints(complete, fresh)
-  })
+test.live("the environment precedes .env", function*() {
+  const { blue, inEnvironment, write } = yield* startedInBlue
+  write(".env", ["STORE_API_AUTH_URL=http://127.0.0.1:9", ...blue.lines.slice(3)])
+  yield* prints(inEnvironment, fresh)
+})
 
-  test.live("never send a secret of another origin to the address of a .env that was not named", function*() {
-    const { blue, complete, inEnvironment, user, write } = yield* startedInBlue
-    write(".env", [...blue.lines.slice(0, 3), "STORE_API_CLIENT_SECRET=another"])
-    write("secret", secret)
-    const alone = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
-    const astray: ReadonlyArray<readonly [User, line: string, from: string, names: string]> = [
-      [alone, "token", "the environment", "STORE_API_AUTH_URL of"],
-      [alone, "call /", "the environment", "STORE_API_AUTH_URL and STORE_API_URL of"],
-      [alone, "status", "the environment", "STORE_API_AUTH_URL of"],
-      [user, "token --secret-file secret", "secret", "STORE_API_AUTH_URL of"],
-      [user, "token --secret-file -", "standard input", "STORE_API_AUTH_URL of"],
-      [inEnvironment, "call / --secret-file secret", "secret", "STORE_API_URL of"],
-      [inEnvironment, "profile add books --secret-file secret", "secret", "STORE_API_URL of"]
-    ]
+test.live("flags precede the environment", function*() {
+  const { complete } = yield* startedInBlue
+  const wrong = withEnv(complete, { STORE_API_CLIENT_ID: "nobody" })
+  yield* refuses(wrong, fresh, 4, /401/)
+  yield* prints(wrong, `${fresh} --client-id blue`)
+})
+
+test.live("a .env that is a folder is skipped", function*() {
+  const { complete, user } = yield* startedInBlue
+  Fs.mkdirSync(join(user.cwd, ".env"))
+  yield* prints(complete, fresh)
+})
+
+test.live("a .env that is a pipe without a writer is skipped", function*() {
+  const { complete, user } = yield* startedInBlue
+  assert.strictEqual(spawnSync("mkfifo", [join(user.cwd, ".env")]).status, 0)
+  yield* prints(complete, fresh)
+})
+
+test.live("a file of --dotenv that is a folder is not skipped", function*() {
+  const { complete, user } = yield* startedInBlue
+  Fs.mkdirSync(join(user.cwd, ".env"))
+  const message = "Cannot read .env, the file of --dotenv."
+  yield* refuses(complete, "token --dotenv .env", 3, message)
+})
+
+/** Users with the address of a `.env` that they did not name, and with a secret of another origin. */
+const startedAstray = Effect.map(startedInBlue, ({ write, ...service }) => {
+  const { blue, user } = service
+  write(".env", [...blue.lines.slice(0, 3), "STORE_API_CLIENT_SECRET=another"])
+  write("secret", secret)
+  return { ...service, alone: withEnv(user, { STORE_API_CLIENT_SECRET: secret }) }
+})
+const authUrlIs = "STORE_API_AUTH_URL of a .env that you did not name is"
+const apiUrlIs = "STORE_API_URL of a .env that you did not name is"
+const bothAre = "STORE_API_AUTH_URL and STORE_API_URL of a .env that you did not name are"
+
+test.live.each<
+  [line: string, origin: string, subject: string, who: "alone" | "user" | "inEnvironment"]
+>([
+  ["token", "the environment", authUrlIs, "alone"],
+  ["call /", "the environment", bothAre, "alone"],
+  ["status", "the environment", authUrlIs, "alone"],
+  ["token --secret-file secret", "secret", authUrlIs, "user"],
+  ["token --secret-file -", "standard input", authUrlIs, "user"],
+  ["call / --secret-file secret", "secret", apiUrlIs, "inEnvironment"],
+  ["profile add books --secret-file secret", "secret", apiUrlIs, "inEnvironment"]
+])(
+  "no secret of another origin is sent to the address of a .env that was not named: %s",
+  function*([line, origin, subject, who]) {
+    const { blue, [who]: user } = yield* startedAstray
     const advice =
       /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/
-    for (const [who, line, from, names] of astray) {
-      const stderr = yield* refuses(who, line, 3, advice, secret)
-      const verb = names.includes(" and ") ? "are" : "is"
-      assert.include(
-        stderr,
-        `${names} a .env that you did not name ${verb} not used with the secret from ${from}.`
-      )
-    }
-    const check = yield* run(alone, ["check"])
-    deepStrictEqual(check.code, 3)
-    assert.match(check.stdout, /^FAIL configuration [^]*--dotenv \.env/)
+    const stderr = yield* refuses(user, line, 3, advice, secret)
+    assert.include(stderr, `${subject} not used with the secret from ${origin}.`)
     deepStrictEqual(yield* blue.requests, [])
-    // What the sentence says, helps.
-    for (const flag of ["--dotenv .env", `--auth-url ${blue.url}`]) {
-      yield* prints(alone, `${fresh} ${flag}`)
-    }
-    yield* prints(complete, fresh)
-    // The id alone leads nowhere.
-    write(".env", "STORE_API_CLIENT_ID=blue")
-    yield* prints(without(complete, "STORE_API_CLIENT_ID"), fresh)
-  })
+  }
+)
 
-  test.live("take the secret from a file or from standard input, without the end of its line", function*() {
-    const { inEnvironment, write } = yield* startedInBlue
-    write("secret", `${secret}\n`)
-    yield* prints(inEnvironment, `${fresh} --secret-file secret`)
-    yield* prints(inEnvironment, `${fresh} --secret-file -`, { stdin: `${secret}\r\n` })
-  })
-
-  test.live("that are missing are named all at once", function*() {
-    yield* refuses(
-      yield* newUser({}),
-      "call /orders",
-      3,
-      "STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
-        "them with store-api profile add, in the environment or in .env, or use --auth-url, --client-id, --api-url " +
-        "and --secret-file. To try without a service, run store-api emulator."
-    )
-  })
-
-  test.live.each<[names: string, variables: Readonly<Record<string, string>>, line?: string]>([
-    ["STORE_API_CLIENT_ID", { STORE_API_CLIENT_ID: "" }],
-    ["STORE_API_CLIENT_SECRET", { STORE_API_CLIENT_SECRET: "canary&" }],
-    ["STORE_API_TOKEN_FOLDER is empty", { STORE_API_TOKEN_FOLDER: "" }],
-    ["store-api: --auth-url is not a URL", {}, "token --auth-url canary"],
-    [
-      "store-api: --auth-url must be an https URL",
-      {},
-      "token --auth-url http://canary.example"
-    ],
-    [
-      "store-api: --auth-url must not have a query.",
-      {},
-      "token --auth-url http://canary.example?x"
-    ],
-    ["store-api: --secret-file ", {}, "token --secret-file bad"],
-    ["Cannot read your.env, the file of --dotenv.", {}, "token --dotenv=your.env"],
-    ["Cannot read nothing, the file of --secret-file.", {}, "token --secret-file nothing"],
-    ["Cannot read ., the file of --secret-file.", {}, "token --secret-file ."],
-    ["store-api: --secret-file is empty", {}, "token --secret-file -"]
-  ])(
-    "are named as the user gave them, in one sentence without their value: %s %o %s",
-    function*(row) {
-      const [names, variables, line = "token"] = row
-      const { complete, write } = yield* startedInBlue
-      write("bad", "canary&")
-      const stderr = yield* refuses(
-        withEnv(complete, variables),
-        line,
-        3,
-        /^store-api: [^\n]*[.]\n$/
-      )
-      assert.include(stderr, names)
-      assert.notInclude(stderr, "canary")
-    }
-  )
-
-  test.live("are named by their flag when the endpoint cannot be reached", function*() {
-    yield* refuses(
-      (yield* startedInBlue).complete,
-      "token --auth-url http://127.0.0.1:9",
-      5,
-      /check --auth-url, /
-    )
-  })
-
-  test.live("there is no flag for the secret, and a secret given as a flag is not printed", function*() {
-    const { inEnvironment } = yield* startedInBlue
-    for (
-      const args of [["--secret", secret], [`--client-secret=${secret}`], [
-        `--SECRET=${secret}`
-      ]]
-    ) {
-      for (const command of ["token", "call", "check"]) {
-        yield* refuses(inEnvironment, [command, ...args], 2, /A secret cannot be a flag/)
-      }
-    }
-  })
+test.live("a check fails at the address of a .env that was not named", function*() {
+  const { code, stdout } = yield* run((yield* startedAstray).alone, ["check"])
+  deepStrictEqual(code, 3)
+  assert.match(stdout, /^FAIL configuration [^]*--dotenv \.env/)
 })
+
+test.live("the address of a .env that --dotenv names is used", function*() {
+  yield* prints((yield* startedAstray).alone, `${fresh} --dotenv .env`)
+})
+
+test.live("a .env that was not named matters only if its address is used", function*() {
+  const { alone, blue } = yield* startedAstray
+  yield* prints(alone, `${fresh} --auth-url ${blue.url}`)
+})
+
+test.live("a .env that was not named may give the client id alone", function*() {
+  const { complete, write } = yield* startedInBlue
+  write(".env", "STORE_API_CLIENT_ID=blue")
+  yield* prints(without(complete, "STORE_API_CLIENT_ID"), fresh)
+})
+
+test.live("the secret in a file may end with a line end", function*() {
+  const { inEnvironment, write } = yield* startedInBlue
+  write("secret", `${secret}\n`)
+  yield* prints(inEnvironment, `${fresh} --secret-file secret`)
+})
+
+test.live("the secret in a pipe may end with a line end", function*() {
+  const { inEnvironment } = yield* startedInBlue
+  yield* prints(inEnvironment, `${fresh} --secret-file -`, { stdin: `${secret}\r\n` })
+})
+
+test.live("all missing settings are named at once", function*() {
+  yield* refuses(
+    yield* newUser({}),
+    "call /orders",
+    3,
+    "STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
+      "them with store-api profile add, in the environment or in .env, or use --auth-url, --client-id, --api-url " +
+      "and --secret-file. To try without a service, run store-api emulator."
+  )
+})
+
+test.live.each<[names: string, variables: Readonly<Record<string, string>>, line?: string]>([
+  ["STORE_API_CLIENT_ID", { STORE_API_CLIENT_ID: "" }],
+  ["STORE_API_CLIENT_SECRET", { STORE_API_CLIENT_SECRET: "canary&" }],
+  ["STORE_API_TOKEN_FOLDER is empty", { STORE_API_TOKEN_FOLDER: "" }],
+  ["store-api: --auth-url is not a URL", {}, "token --auth-url canary"],
+  [
+    "store-api: --auth-url must be an https URL",
+    {},
+    "token --auth-url http://canary.example"
+  ],
+  [
+    "store-api: --auth-url must not have a query.",
+    {},
+    "token --auth-url http://canary.example?x"
+  ],
+  ["store-api: --secret-file ", {}, "token --secret-file bad"],
+  ["Cannot read your.env, the file of --dotenv.", {}, "token --dotenv=your.env"],
+  ["Cannot read nothing, the file of --secret-file.", {}, "token --secret-file nothing"],
+  ["Cannot read ., the file of --secret-file.", {}, "token --secret-file ."],
+  ["store-api: --secret-file is empty", {}, "token --secret-file -"]
+])(
+  "a wrong setting is named as the user gave it, without its value: %s %o %s",
+  function*(row) {
+    const [names, variables, line = "token"] = row
+    const { complete, write } = yield* startedInBlue
+    write("bad", "canary&")
+    const stderr = yield* refuses(
+      withEnv(complete, variables),
+      line,
+      3,
+      /^store-api: [^\n]*[.]\n$/
+    )
+    assert.include(stderr, names)
+    assert.notInclude(stderr, "canary")
+  }
+)
+
+test.live("a setting is named by its flag when the endpoint cannot be reached", function*() {
+  yield* refuses(
+    (yield* startedInBlue).complete,
+    "token --auth-url http://127.0.0.1:9",
+    5,
+    /check --auth-url, /
+  )
+})
+
+test.live.each(
+  ["token", "call", "check"].flatMap((command) =>
+    [["--secret", secret], [`--client-secret=${secret}`], [`--SECRET=${secret}`]].map((
+      args
+    ) => [command, args] as const)
+  )
+)(
+  "a secret that is given as a flag is refused without being printed: %s %o",
+  function*([command, args]) {
+    const { inEnvironment } = yield* startedInBlue
+    yield* refuses(inEnvironment, [command, ...args], 2, /A secret cannot be a flag/)
+  }
+)
 
 const clientOf = (echo: string) => (JSON.parse(echo) as { readonly clientId: string }).clientId
 
-describe("a profile", () => {
-  test.live("is used by its name, each with its own stored token", function*() {
-    const { blue, green, user } = yield* started
-    for (const profile of ["blue", "green"]) {
-      assert.strictEqual(
-        clientOf(yield* prints(user, `call /orders --profile ${profile}`)),
-        profile
-      )
-      yield* prints(user, `token --profile=${profile}`)
-    }
-    const named = withEnv(user, { STORE_API_PROFILE: "blue" })
-    const fromVariable = yield* prints(named, "token")
-    assert.strictEqual(yield* prints(user, "token --profile blue"), fromVariable)
-    // The flag comes first.
-    assert.notStrictEqual(yield* prints(named, "token --profile green"), fromVariable)
-    deepStrictEqual([yield* blue.clients, yield* green.clients], [["blue"], ["green"]])
-    // It is named by status and check.
-    assert.match(
-      yield* prints(user, "status --profile blue"),
-      /^profile {2}blue\nfolder {3}.*\n/
-    )
-    const json = JSON.parse(yield* prints(user, "status --json --profile blue")) as object
-    deepStrictEqual(Object.entries(json)[0], ["profile", "blue"])
-    assert.include(yield* prints(named, "check /orders"), "all from the profile blue")
-  })
-
-  test.live("is mixed neither with the environment nor with .env: no secret goes to the address of another", function*() {
-    const { blue, green, save, user, write } = yield* started
-    // Each of these alone would lead a secret astray, were it read.
-    save("without-secret", blue.lines.slice(0, 3))
-    save("without-address", blue.lines.slice(2))
-    const inEnvironment = having(user, green.lines)
-    for (const who of [inEnvironment, user]) {
-      if (who === user) write(".env", green.lines)
-      const missing = [
-        ["without-secret", "STORE_API_CLIENT_SECRET", "--secret-file"],
-        ["without-address", "STORE_API_AUTH_URL", "--auth-url"]
-      ] as const
-      for (const [profile, variable, flag] of missing) {
-        const place = `Set it in the profile ${profile} \\(.*\\), or use ${flag}`
-        const sentence = new RegExp(`^store-api: ${variable} is not set\\. ${place}\\.\n$`)
-        yield* refuses(who, `token --profile ${profile}`, 3, sentence)
-      }
-      yield* prints(who, "token --profile blue --no-cache")
-    }
-    deepStrictEqual([yield* blue.clients, yield* green.clients], [["blue", "blue"], []])
-    // Without the profile, what stands in the environment is used: it would have been found.
-    yield* prints(inEnvironment, "token")
-    deepStrictEqual(yield* green.clients, ["green"])
-    // On a terminal the missing secret is asked for, although another one is set.
-    const typed = { shows: true, stdout: "pipe", typed: `${secret}\r` } as const
-    const { code, stdout } = yield* onTerminal(inEnvironment, [
-      "token",
-      "--profile",
-      "without-secret"
-    ], typed)
-    deepStrictEqual([code, stdout], [0, yield* prints(user, "token --profile blue")])
-  })
-
-  test.live("takes flags, a secret from a file or a pipe, and the folder of tokens from the environment", function*() {
-    const { blue, save, user, write } = yield* started
-    save("bare", blue.lines.slice(0, 3), 0o644)
-    write("secret", secret)
-    yield* prints(user, "token --profile bare --secret-file secret")
-    yield* prints(user, "token --profile bare --secret-file - --no-cache", { stdin: secret })
-    yield* refuses(user, "token --profile blue --client-id other", 4, /401/)
-    deepStrictEqual(yield* blue.clients, ["blue", "blue", "other"])
-    const tokens = join(user.cwd, "elsewhere")
-    const status = yield* run(withEnv(user, { STORE_API_TOKEN_FOLDER: tokens }), [
-      "status",
-      "--profile",
-      "blue"
-    ])
-    assert.include(status.stdout, `\nfolder   ${tokens}\n`)
-  })
-
-  test.live("that is not there is a fault that lists those that are", function*() {
-    const { blue, folder, save, user } = yield* started
-    save("a.b_c-1", blue.lines)
-    Fs.writeFileSync(join(folder, "notes.txt"), "")
-    yield* refuses(
-      user,
-      "token --profile red",
-      3,
-      "There is no profile red. Known: a.b_c-1, blue and green."
-    )
-    yield* prints(user, "token --profile a.b_c-1")
-    const hint = "There is no profile red. Create it: store-api profile add red."
-    yield* refuses(yield* newUser({}), "token --profile red", 3, hint)
-  })
-
-  test.live("has a name that leads nowhere else", function*() {
+test.live.each<[profile: Shop]>([["blue"], ["green"]])(
+  "a call uses the profile that --profile names: %s",
+  function*([profile]) {
     const { user } = yield* started
-    const sentence =
-      "must consist of letters, digits, \"-\", \"_\" and \".\", and not start with a \".\"."
-    const absolute = join(user.cwd, "secret")
-    for (
-      const name of [
-        "",
-        "..",
-        ".hidden",
-        "../blue",
-        "a/b",
-        "a\\b",
-        absolute,
-        "caf\u00e9",
-        "a\nb"
-      ]
-    ) {
-      yield* refuses(
-        withEnv(user, { STORE_API_PROFILE: name }),
-        "token",
-        3,
-        `STORE_API_PROFILE ${sentence}`
-      )
-    }
-    for (const name of ["", "../blue"]) {
-      yield* refuses(user, ["token", "--profile", name], 2, `--profile ${sentence}`)
-    }
-    const both = "Use either --dotenv or --profile: a profile has its own file."
-    yield* refuses(user, "token --profile blue --dotenv .env", 2, both)
-  })
+    const text = yield* prints(user, `call /orders --profile ${profile}`)
+    assert.strictEqual(clientOf(text), profile)
+  }
+)
+
+test.live("each profile has a cached token of its own", function*() {
+  const { blue, green, user } = yield* started
+  for (const profile of ["blue", "green", "blue", "green"]) {
+    yield* prints(user, `token --profile=${profile}`)
+  }
+  deepStrictEqual([yield* blue.clients, yield* green.clients], [["blue"], ["green"]])
 })
 
-describe("store-api profile", () => {
-  test.live("add saves the settings that count, so that they work by name; list and remove", function*() {
-    const { blue, folder, user } = yield* started
-    const secret = "it's a \"secret\" $HOME #1"
-    const emulator = yield* Emulator.make({
-      clients: [{ clientId: "me", clientSecret: Redacted.make(secret) }]
+const inBlue = { STORE_API_PROFILE: "blue" }
+
+test.live("STORE_API_PROFILE selects a profile", function*() {
+  const { user } = yield* started
+  assert.strictEqual(clientOf(yield* prints(withEnv(user, inBlue), "call /orders")), "blue")
+})
+
+test.live("--profile precedes STORE_API_PROFILE", function*() {
+  const { user } = yield* started
+  const text = yield* prints(withEnv(user, inBlue), "call /orders --profile green")
+  assert.strictEqual(clientOf(text), "green")
+})
+
+test.live("status names the profile", function*() {
+  const { user } = yield* started
+  const { stdout } = yield* run(user, ["status", "--profile", "blue"])
+  assert.match(stdout, /^profile {2}blue\nfolder {3}.*\n/)
+})
+
+test.live("status --json names the profile", function*() {
+  const { user } = yield* started
+  const { stdout } = yield* run(user, ["status", "--json", "--profile", "blue"])
+  assert.propertyVal(JSON.parse(stdout), "profile", "blue")
+})
+
+test.live("check names the profile", function*() {
+  const { user } = yield* started
+  const text = yield* prints(withEnv(user, inBlue), "check /orders")
+  assert.include(text, "all from the profile blue")
+})
+
+/** Users with the settings of green in the environment, or in `.env`. */
+const startedInGreen = Effect.map(started, (service) => ({
+  ...service,
+  users: {
+    "the environment": Effect.succeed(withLines(service.user, service.green.lines)),
+    ".env": Effect.sync(() => {
+      service.write(".env", service.green.lines)
+      return service.user
     })
-    const owner = { ...user, secrets: Effect.succeed([secret]) }
-    const saved =
-      /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input\. The service issued a token\.\n$/
-    const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
-    yield* refuses(owner, line, 0, saved, `${secret}\n`)
-    yield* prints(owner, "token --profile mine")
-    assert.lengthOf(yield* emulator.requests, 1)
-    assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\nmine\n")
-    Fs.writeFileSync(join(folder, "mine.env.part"), secret)
-    deepStrictEqual((yield* run(user, ["profile", "remove", "mine"])).code, 0)
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env"])
-    assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\n")
-    yield* refuses(
-      user,
-      "profile remove mine",
-      3,
-      "There is no profile mine. Known: blue and green."
-    )
-    for (const name of ["blue", "green"]) yield* run(user, ["profile", "remove", name])
-    yield* refuses(user, "profile list", 0, "No profile is saved.")
-    deepStrictEqual(yield* blue.clients, [])
-  })
+  }
+}))
+const places = ["the environment", ".env"] as const
 
-  test.live("add asks on a terminal for what is missing; settings that get no token are not saved", function*() {
-    const { blue, folder, user } = yield* started
-    const addBy = (typed: string, ...args: ReadonlyArray<string>) =>
-      onTerminal(user, ["profile", "add", "mine", ...args], { typed, columns: 300 })
-    const wrong = yield* addBy(`${blue.url}\r\rblue\rx\bno\r`)
-    assert.strictEqual(wrong.code, 4)
-    assert.match(
-      wrong.screen,
-      /: check the client id and secret.* Nothing is saved, unless you add --no-verify\./
-    )
-    assert.isFalse(Fs.existsSync(join(folder, "mine.env")))
-    const asked = [
-      "URL of the token service: auth.example",
-      "The value must start with https://.",
-      `URL of the token service: ${blue.url}`,
-      "URL of the API (optional): ",
-      "Client id: blue",
-      "Client secret (not shown): "
-    ]
-    for (const [last, flag] of [[secret, "--force"], ["no", "--no-verify"]] as const) {
-      const { code, screen } = yield* addBy(
-        `auth.example\r${blue.url}\r\rblue\r${last}\r`,
-        flag
-      )
-      deepStrictEqual([
-        code,
-        screen.replace(/\r|\u001b\[\d*[GJ]/g, "").split("\n").slice(0, 6)
-      ], [
-        0,
-        asked
-      ])
-      yield* run(user, ["profile", "remove", "mine"])
-    }
-    const sentence =
-      /^store-api: STORE_API_AUTH_URL, .* are not set\. Set them in the environment or in \.env, .*-file\.\n$/
-    yield* refuses(user, "profile add mine", 3, sentence)
-  })
+test.live.each(places.flatMap((place) =>
+  [
+    [place, "STORE_API_CLIENT_SECRET", 0, 3, "--secret-file"],
+    [place, "STORE_API_AUTH_URL", 2, 4, "--auth-url"]
+  ] as const
+))(
+  "a profile takes no setting of another client from %s: %s",
+  function*([place, variable, start, end, flag]) {
+    const { blue, green, save, users } = yield* startedInGreen
+    save("part", blue.lines.slice(start, end))
+    const remedy = `Set it in the profile part \\(.*\\), or use ${flag}`
+    const message = new RegExp(`^store-api: ${variable} is not set\\. ${remedy}\\.\n$`)
+    yield* refuses(yield* users[place], "token --profile part", 3, message)
+    deepStrictEqual([yield* blue.clients, yield* green.clients], [[], []])
+  }
+)
 
-  test.live("default applies where no setting is given; show prints all but the secret", function*() {
-    const { blue, green, user, write } = yield* started
-    yield* refuses(
-      user,
-      "profile show",
-      3,
-      "There is no profile default. Known: blue and green."
-    )
-    yield* refuses(
-      having(user, blue.lines),
-      "profile add",
-      0,
-      /The profile default is saved in .*default\.env: all from /
-    )
-    const lines = [...blue.lines.slice(0, 3), "STORE_API_CLIENT_SECRET=(not shown)"].sort()
-    for (const line of ["profile show", "profile show default"]) {
-      const text = yield* prints(user, line)
-      assert.match(text, /^profile {2}default\nfile {5}\/.*default\.env\n/)
-      deepStrictEqual(
-        text.trimEnd().split("\n").slice(2).filter((line) => !line.includes("FOLDER")),
-        lines
-      )
-    }
-    assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
-    assert.strictEqual(
-      clientOf(yield* prints(having(user, green.lines), "call /orders")),
-      "green"
-    )
-    write(".env", green.lines)
-    assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
-    write(".env", "")
-    const flags = [
-      "--client-id blue",
-      `--auth-url ${green.url}`,
-      "--api-url http://127.0.0.1:9",
-      "--dotenv .env"
-    ]
-    for (const flag of flags) {
-      yield* refuses(
-        user,
-        `call / ${flag}`,
-        3,
-        / profile is not used .* --profile default\.\n$/
-      )
-    }
-    yield* run(user, ["profile", "remove", "default"])
-    yield* refuses(user, "call /orders", 3, /STORE_API_AUTH_URL, .* are not set/)
-  })
+test.live.each(places)("a profile precedes %s", function*(place) {
+  const { users } = yield* startedInGreen
+  const user = yield* users[place]
+  assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "blue")
+  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
+})
 
-  test.live("add replaces a profile only with --force, and writes a file for this user alone", function*() {
-    const { folder, green, user } = yield* started
-    const owner = having(user, green.lines)
-    const file = join(folder, "blue.env")
-    const before = Fs.readFileSync(file, "utf8")
-    yield* refuses(
-      owner,
-      "profile add blue",
-      2,
-      "The profile blue exists. Use --force to replace it."
-    )
-    assert.strictEqual(Fs.readFileSync(file, "utf8"), before)
-    Fs.chmodSync(file, 0o644)
-    deepStrictEqual((yield* run(owner, ["profile", "add", "blue", "--force"])).code, 0)
-    assert.strictEqual(Fs.statSync(file).mode & 0o777, 0o600)
-    assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "green")
-    deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 2)
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env"])
-    // A file that cannot replace the other leaves no copy of the secret.
-    const nest = join(folder, "nest.env")
-    Fs.mkdirSync(join(nest, "egg"), { recursive: true })
-    yield* refuses(owner, "profile add nest --force", 3, `Cannot write ${nest}.`)
-    yield* refuses(owner, "profile remove nest", 3, `Cannot remove ${nest}.`)
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
-  })
+test.live("a profile without a secret asks for it, although the environment has one", function*() {
+  const { blue, save, users } = yield* startedInGreen
+  save("without-secret", blue.lines.slice(0, 3))
+  const screen = { shows: true, stdout: "pipe", typed: `${secret}\r` } as const
+  const user = yield* users["the environment"]
+  const args = ["token", "--profile", "without-secret"]
+  deepStrictEqual((yield* onTerminal(user, args, screen)).code, 0)
+  deepStrictEqual(yield* blue.clients, ["blue"])
+})
 
-  test.live("add saves the folder of the cache, and no URL that cannot be used", function*() {
-    const { folder, green, user } = yield* started
-    const owner = having(user, green.lines)
+test.live("a profile without a secret takes it from --secret-file", function*() {
+  const { blue, save, user, write } = yield* started
+  save("bare", blue.lines.slice(0, 3), 0o644)
+  write("secret", secret)
+  yield* prints(user, "token --profile bare --secret-file secret")
+})
+
+test.live("a flag precedes the profile", function*() {
+  const { blue, user } = yield* started
+  yield* refuses(user, "token --profile blue --client-id other", 4, /401/)
+  deepStrictEqual(yield* blue.clients, ["other"])
+})
+
+test.live("a profile without a folder for the cache takes it from the environment", function*() {
+  const { user } = yield* started
+  const folder = join(user.cwd, "elsewhere")
+  const inFolder = withEnv(user, { STORE_API_TOKEN_FOLDER: folder })
+  const { stdout } = yield* run(inFolder, ["status", "--profile", "blue"])
+  assert.include(stdout, `\nfolder   ${folder}\n`)
+})
+
+test.live("the message for an unknown profile lists the profiles", function*() {
+  const { blue, folder, save, user } = yield* started
+  save("a.b_c-1", blue.lines)
+  Fs.writeFileSync(join(folder, "notes.txt"), "")
+  const message = "There is no profile red. Known: a.b_c-1, blue and green."
+  yield* refuses(user, "token --profile red", 3, message)
+  yield* prints(user, "token --profile a.b_c-1")
+})
+
+test.live("the message for an unknown profile says how to create the first one", function*() {
+  const message = "There is no profile red. Create it: store-api profile add red."
+  yield* refuses(yield* newUser({}), "token --profile red", 3, message)
+})
+
+const nameRule =
+  "must consist of letters, digits, \"-\", \"_\" and \".\", and not start with a \".\"."
+const wrongNames = [
+  "",
+  "..",
+  ".hidden",
+  "../blue",
+  "a/b",
+  "a\\b",
+  "/secret",
+  "caf\u00e9",
+  "a\nb"
+]
+
+test.live.each(wrongNames)(
+  "STORE_API_PROFILE must name a file of the folder of profiles: %j",
+  function*(name) {
+    const user = withEnv((yield* started).user, { STORE_API_PROFILE: name })
+    yield* refuses(user, "token", 3, `STORE_API_PROFILE ${nameRule}`)
+  }
+)
+
+test.live.each(["", "../blue"])(
+  "--profile must name a file of the folder of profiles: %j",
+  function*(name) {
+    const { user } = yield* started
+    yield* refuses(user, ["token", "--profile", name], 2, `--profile ${nameRule}`)
+  }
+)
+
+test.live("--profile excludes --dotenv", function*() {
+  const message = "Use either --dotenv or --profile: a profile has its own file."
+  yield* refuses((yield* started).user, "token --profile blue --dotenv .env", 2, message)
+})
+
+const oddSecret = "it's a \"secret\" $HOME #1"
+/** A user with the profile `mine`, whose settings came from flags and a pipe. */
+const startedWithMine = Effect.gen(function*() {
+  const service = yield* started
+  const emulator = yield* Emulator.make({
+    clients: [{ clientId: "me", clientSecret: Redacted.make(oddSecret) }]
+  })
+  const user = { ...service.user, secrets: Effect.succeed([oddSecret]) }
+  const message =
+    /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input\. The service issued a token\.\n$/
+  const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
+  yield* refuses(user, line, 0, message, `${oddSecret}\n`)
+  return { ...service, emulator, user }
+})
+
+test.live("profile add saves settings that then work by name", function*() {
+  yield* prints((yield* startedWithMine).user, "token --profile mine --no-cache")
+})
+
+test.live("profile add caches the token of its test for the next run", function*() {
+  const { emulator, user } = yield* startedWithMine
+  yield* prints(user, "token --profile mine")
+  assert.lengthOf(yield* emulator.requests, 1)
+})
+
+test.live("profile list prints the names in order", function*() {
+  const { user } = yield* startedWithMine
+  assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\nmine\n")
+})
+
+test.live("profile list says that no profile is saved", function*() {
+  yield* refuses(yield* newUser({}), "profile list", 0, "No profile is saved.")
+})
+
+test.live("profile remove leaves no file of the profile", function*() {
+  const { folder, user } = yield* startedWithMine
+  Fs.writeFileSync(join(folder, "mine.env.part"), oddSecret)
+  deepStrictEqual((yield* run(user, ["profile", "remove", "mine"])).code, 0)
+  deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env"])
+})
+
+test.live("profile remove names the profiles if there is no such one", function*() {
+  const message = "There is no profile mine. Known: blue and green."
+  yield* refuses((yield* started).user, "profile remove mine", 3, message)
+})
+
+const addOnTerminal = (user: User, typed: string, ...args: ReadonlyArray<string>) =>
+  onTerminal(user, ["profile", "add", "mine", ...args], { typed, columns: 300 })
+
+test.live("profile add does not save settings that get no token", function*() {
+  const { blue, folder, user } = yield* started
+  const { code, screen } = yield* addOnTerminal(user, `${blue.url}\r\rblue\rx\bno\r`)
+  assert.strictEqual(code, 4)
+  assert.match(
+    screen,
+    /: check the client id and secret.* Nothing is saved, unless you add --no-verify\./
+  )
+  assert.isFalse(Fs.existsSync(join(folder, "mine.env")))
+})
+
+test.live("profile add --no-verify saves settings without a request", function*() {
+  const { blue, folder, user } = yield* started
+  yield* addOnTerminal(user, `${blue.url}\r\rblue\rno\r`, "--no-verify")
+  assert.isTrue(Fs.existsSync(join(folder, "mine.env")))
+  deepStrictEqual(yield* blue.clients, [])
+})
+
+test.live("profile add asks on a terminal for each missing setting until it can be used", function*() {
+  const { blue, user } = yield* started
+  const typed = `auth.example\r${blue.url}\r\rblue\r${secret}\r`
+  const { code, screen } = yield* addOnTerminal(user, typed)
+  deepStrictEqual([
+    code,
+    screen.replace(/\r|\u001b\[\d*[GJ]/g, "").split("\n").slice(0, 6)
+  ], [0, [
+    "URL of the token service: auth.example",
+    "The value must start with https://.",
+    `URL of the token service: ${blue.url}`,
+    "URL of the API (optional): ",
+    "Client id: blue",
+    "Client secret (not shown): "
+  ]])
+})
+
+test.live("profile add names the missing settings if it cannot ask", function*() {
+  const message =
+    /^store-api: STORE_API_AUTH_URL, .* are not set\. Set them in the environment or in \.env, .*-file\.\n$/
+  yield* refuses((yield* started).user, "profile add mine", 3, message)
+})
+
+test.live("profile show fails without the default profile", function*() {
+  const message = "There is no profile default. Known: blue and green."
+  yield* refuses((yield* started).user, "profile show", 3, message)
+})
+
+test.live("profile add without a name saves the default profile", function*() {
+  const { blue, user } = yield* started
+  const message = /The profile default is saved in .*default\.env: all from /
+  yield* refuses(withLines(user, blue.lines), "profile add", 0, message)
+})
+
+/** The settings of blue are the default profile. */
+const startedWithDefault = Effect.tap(
+  started,
+  ({ blue, save }) => Effect.sync(() => save("default", blue.lines))
+)
+
+test.live.each(["profile show", "profile show default"])(
+  "%s prints each setting of the profile but its secret",
+  function*(line) {
+    const { blue, user } = yield* startedWithDefault
+    const text = yield* prints(user, line)
+    assert.match(text, /^profile {2}default\nfile {5}\/.*default\.env\n/)
     deepStrictEqual(
-      (yield* run(owner, ["profile", "add", "mine", "--cache-dir", "its own cache"])).code,
-      0
+      text.trimEnd().split("\n").slice(2).sort(),
+      [...blue.lines.slice(0, 3), "STORE_API_CLIENT_SECRET=(not shown)"].sort()
     )
-    yield* prints(user, "token --profile mine")
-    const cache = join(user.cwd, "its own cache")
-    assert.include(yield* prints(user, "status --profile mine"), `folder   ${cache}\n`)
-    for (
-      const given of [
-        "--auth-url auth.example",
-        "--auth-url http://auth.example",
-        "--api-url https://api/?a=b"
-      ]
-    ) {
-      const [flag = ""] = given.split(" ")
-      yield* refuses(
-        owner,
-        `profile add wrong ${given}`,
-        3,
-        new RegExp(`^store-api: ${flag} (must|is) .*\\n$`)
-      )
-    }
-    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "mine.env"])
-  })
+  }
+)
+
+test.live("the default profile applies without any setting", function*() {
+  const { user } = yield* startedWithDefault
+  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
+})
+
+test.live("the default profile does not apply beside settings in the environment", function*() {
+  const { green, user } = yield* startedWithDefault
+  const text = yield* prints(withLines(user, green.lines), "call /orders")
+  assert.strictEqual(clientOf(text), "green")
+})
+
+test.live("the default profile does not apply beside settings in .env", function*() {
+  const { green, user, write } = yield* startedWithDefault
+  write(".env", green.lines)
+  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
+})
+
+test.live.each([
+  "--client-id blue",
+  "--auth-url https://auth.example",
+  "--api-url http://127.0.0.1:9",
+  "--dotenv .env"
+])("the default profile does not apply beside a flag: %s", function*(flag) {
+  const { user, write } = yield* startedWithDefault
+  write(".env", "")
+  const message = / profile is not used .* --profile default\.\n$/
+  yield* refuses(user, `call / ${flag}`, 3, message)
+})
+
+const startedInOwn = Effect.map(started, (service) => ({
+  ...service,
+  owner: withLines(service.user, service.green.lines)
+}))
+
+test.live("profile add keeps a profile of this name", function*() {
+  const { folder, owner } = yield* startedInOwn
+  const file = join(folder, "blue.env")
+  const before = Fs.readFileSync(file, "utf8")
+  const message = "The profile blue exists. Use --force to replace it."
+  yield* refuses(owner, "profile add blue", 2, message)
+  assert.strictEqual(Fs.readFileSync(file, "utf8"), before)
+})
+
+test.live("profile add --force replaces a profile", function*() {
+  const { owner, user } = yield* startedInOwn
+  deepStrictEqual((yield* run(owner, ["profile", "add", "blue", "--force"])).code, 0)
+  assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "green")
+})
+
+test.live("profile add writes a file that only this user can read", function*() {
+  const { folder, owner } = yield* startedInOwn
+  const file = join(folder, "blue.env")
+  Fs.chmodSync(file, 0o644)
+  yield* run(owner, ["profile", "add", "blue", "--force"])
+  assert.strictEqual(Fs.statSync(file).mode & 0o777, 0o600)
+})
+
+test.live("profile add writes no file outside the folder of profiles", function*() {
+  const { folder, owner } = yield* startedInOwn
+  deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 2)
+  deepStrictEqual(Fs.readdirSync(join(folder, "..")), ["store-api"])
+})
+
+test.live("profile add leaves no copy of the secret if it cannot write the file", function*() {
+  const { folder, owner } = yield* startedInOwn
+  const nest = join(folder, "nest.env")
+  Fs.mkdirSync(join(nest, "egg"), { recursive: true })
+  yield* refuses(owner, "profile add nest --force", 3, `Cannot write ${nest}.`)
+  deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
+})
+
+test.live("profile remove reports a file that it cannot remove", function*() {
+  const { folder, owner } = yield* startedInOwn
+  const nest = join(folder, "nest.env")
+  Fs.mkdirSync(nest)
+  yield* refuses(owner, "profile remove nest", 3, `Cannot remove ${nest}.`)
+})
+
+test.live("profile add saves the folder of the cache for other folders", function*() {
+  const { owner, user } = yield* startedInOwn
+  yield* run(owner, ["profile", "add", "mine", "--cache-dir", "its own cache"])
+  const cache = join(user.cwd, "its own cache")
+  assert.include(
+    yield* prints(user, "status --profile mine"),
+    `folder   ${cache}\n`
+  )
+})
+
+test.live.each([
+  ["--auth-url", "auth.example"],
+  ["--auth-url", "http://auth.example"],
+  ["--api-url", "https://api/?a=b"]
+])("profile add does not save a URL that cannot be used: %s %s", function*([flag, url]) {
+  const { folder, owner } = yield* startedInOwn
+  const message = new RegExp(`^store-api: ${flag} (must|is) .*\\n$`)
+  yield* refuses(owner, `profile add wrong ${flag} ${url}`, 3, message)
+  assert.isFalse(Fs.existsSync(join(folder, "wrong.env")))
 })
 
 const readable = "it holds a secret and other users may read its file"
@@ -545,33 +665,40 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
     [0o604, 4, readable],
     [0o620, 4, writable],
     [0o602, 3, writable]
-  ])("is not used: mode %o, with %i lines", function*([mode, count, why]) {
+  ])(
+    "a profile that other users can change, or read its secret, is not used: mode %o, %i lines",
+    function*([mode, count, why]) {
+      const { blue, save, user } = yield* started
+      save("open", blue.lines.slice(0, count), mode)
+      const sentence =
+        `The profile open is not used, because ${why}\\. Make .* yours, with mode 600\\.`
+      const line = "token --profile open --secret-file -"
+      yield* refuses(user, line, 3, new RegExp(`^store-api: ${sentence}\n$`), secret)
+      deepStrictEqual(yield* blue.clients, [])
+    }
+  )
+
+  test.live("a profile that only its owner can read is used", function*() {
     const { blue, save, user } = yield* started
-    save("open", blue.lines.slice(0, count), mode)
-    const sentence =
-      `The profile open is not used, because ${why}\\. Make .* yours, with mode 600\\.`
-    const line = "token --profile open --secret-file -"
-    yield* refuses(user, line, 3, new RegExp(`^store-api: ${sentence}\n$`), secret)
-    deepStrictEqual(yield* blue.clients, [])
-    save("open", blue.lines, 0o400)
-    yield* prints(user, "token --profile open")
+    save("own", blue.lines, 0o400)
+    yield* prints(user, "token --profile own")
   })
 
-  test.live("such as one that is a folder, or of another user", function*() {
-    const { folder, save, user } = yield* started
+  test.live("a profile that is a folder is not used", function*() {
+    const { folder, user } = yield* started
     const nest = join(folder, "nest.env")
     Fs.mkdirSync(nest, { mode: 0o700 })
     yield* refuses(user, "token --profile nest", 3, `Cannot read the profile nest, ${nest}.`)
+  })
+
+  test.live("a profile of another user is not used", function*() {
+    const { folder, save, user } = yield* started
     // Only root can give a file away. Other users find one of root.
     if (process.getuid?.() === 0) {
       save("theirs", [])
       Fs.chownSync(join(folder, "theirs.env"), 12_345, 12_345)
     } else Fs.symlinkSync("/etc/passwd", join(folder, "theirs.env"))
-    yield* refuses(
-      user,
-      "token --profile theirs",
-      3,
-      /because its file belongs to another user/
-    )
+    const message = /because its file belongs to another user/
+    yield* refuses(user, "token --profile theirs", 3, message)
   })
 })

@@ -325,13 +325,13 @@ export const frozenAt = (millis: number) => {
   }))
 }
 
-/** The steps of a check: how each ended, and what it said. */
+/** The steps of a check: how each ended, and its message. */
 const stepsOf = (text: string) =>
   [...text.matchAll(/^(ok {2}|FAIL) (.{17}) *\d+ ms {3}(.*)\n(?: {5}(\S.*)\n)?/gm)].map(
-    ([, word = "", name = "", said = "", remedy]) => ({
+    ([, word = "", name = "", message = "", remedy]) => ({
       failed: word === "FAIL",
       name: name.trim(),
-      said,
+      message,
       remedy
     })
   )
@@ -349,25 +349,25 @@ export const check = (user: User, args: ReadonlyArray<string> = [], runs: typeof
     return { code, steps, failed }
   })
 
-/** The exit code, the one step that fails, and what that step says. */
-export type Expected = readonly [code: number, step: string, said: RegExp, remedy: RegExp]
+/** The exit code, the one step that fails, its message and its remedy. */
+export type Expected = readonly [code: number, step: string, message: RegExp, remedy: RegExp]
 
 /** Checks that one step fails as expected, and returns all steps. */
 export const fails = (
   user: User,
   args: ReadonlyArray<string>,
-  [code, step, said, remedy]: Expected,
+  [code, step, message, remedy]: Expected,
   runs: typeof run = run
 ) =>
   Effect.gen(function*() {
     const { failed, steps, ...outcome } = yield* check(user, args, runs)
-    const [fault] = failed
+    const [failure] = failed
     deepStrictEqual(
       [outcome.code, failed.map(({ name }) => name)],
       [code, [step]],
       JSON.stringify(steps)
     )
-    assert.match(fault?.said ?? "", said)
-    assert.match(fault?.remedy ?? "", remedy)
+    assert.match(failure?.message ?? "", message)
+    assert.match(failure?.remedy ?? "", remedy)
     return steps
   })

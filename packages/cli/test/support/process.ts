@@ -27,7 +27,7 @@ export const alias = fileURLToPath(
 export const build = () => {
   const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
   for (
-    const args of [[tsc, "-b", "tsconfig.src.json"], ["../../tools/release/bundle.mjs", "."]]
+    const args of [[tsc, "-b", "tsconfig.src.json"], ["../../tools/workspace/bundle.mjs", "."]]
   ) {
     const built = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
     assert.strictEqual(built.status, 0, built.stdout + built.stderr)

@@ -13,9 +13,11 @@ export const lifeOf = (expiresIn: number, longest: number): number =>
 export const wholeMillis = (duration: Duration.DurationInput): number =>
   Math.max(Math.ceil(Duration.toMillis(duration)), 0)
 
+/** The default of the option `leeway`. */
+export const defaultLeeway = 30_000
+
 /** The remaining lifetime, in whole milliseconds, below which a token is too short for a caller that can wait. */
-export const leewayOf = (life: number, leeway = 30_000): number =>
-  Math.min(leeway, life * 0.05)
+export const leewayOf = (life: number, leeway: number): number => Math.min(leeway, life * 0.05)
 
 /** If the wall clock is further before `acquiredAt` than this, the age of the token is unknown. */
 export const clockTolerance = 1000

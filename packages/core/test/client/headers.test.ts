@@ -6,7 +6,7 @@ import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
 import { rejecting, stubApi, type StubResponse } from "../support/fakeClient.js"
-import { answering, token } from "../support/scriptedSource.js"
+import { makeSource, token } from "../support/scriptedSource.js"
 
 const apiUrl = "https://api.store.example/v1"
 
@@ -18,7 +18,7 @@ const sentBy = (
 ) =>
   Effect.gen(function*() {
     const api = yield* stubApi(respond)
-    const source = yield* answering((count) => token(`token-${count}`))
+    const source = yield* makeSource((count) => token(`token-${count}`))
     const provider = yield* Effect.provide(AccessTokenProvider.make(), source.layer)
     const client = yield* Effect.provideService(
       AuthorizedHttpClient.withAccessToken(decorate(api.client), { apiUrl }),

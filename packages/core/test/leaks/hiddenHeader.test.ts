@@ -19,7 +19,7 @@ import { token } from "../support/scriptedSource.js"
 const canary = Canary.token()
 
 /** An authorized client over a client that `answer` implements. */
-const make = (
+const makeClient = (
   answer: (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<
     HttpClientResponse.HttpClientResponse,
     HttpClientError.HttpClientError
@@ -37,7 +37,7 @@ const authorize = (client: HttpClient.HttpClient, options: AuthorizedHttpClient.
     Effect.provide(AccessTokenProvider.layerTest(token(canary.value)))
   )
 
-const responding = (
+const respond = (
   status: number,
   body: string,
   headers: HeadersInit = { "content-type": "application/json" }
@@ -49,7 +49,7 @@ const responding = (
     HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
   )
 
-const failing = (request: HttpClientRequest.HttpClientRequest) =>
+const fail = (request: HttpClientRequest.HttpClientRequest) =>
   Effect.fail(
     new HttpClientError.RequestError({
       request,
@@ -77,7 +77,7 @@ const leaksOf = (value: unknown) => Canary.leaksInOutputs(render("it", value), [
 
 describe("the results of the authorized client lack the header", () => {
   test("control: a naive client shows the header in the same places", function*() {
-    const naive = HttpClient.make((request) => responding(404, "{}")(request)).pipe(
+    const naive = HttpClient.make((request) => respond(404, "{}")(request)).pipe(
       HttpClient.mapRequest(HttpClientRequest.bearerToken(canary.value))
     )
     const response = yield* naive.get("https://api.store.example/v1/orders")
@@ -88,11 +88,12 @@ describe("the results of the authorized client lack the header", () => {
     )
   })
 
-  test("a response and its request lack the header and are otherwise unchanged", function*() {
+  /** A response, and the request with the header that was sent for it. */
+  const post = Effect.gen(function*() {
     const requests: Array<HttpClientRequest.HttpClientRequest> = []
-    const client = yield* make((request) => {
+    const client = yield* makeClient((request) => {
       requests.push(request)
-      return responding(200, `{"orders":[1]}`, {
+      return respond(200, `{"orders":[1]}`, {
         "content-type": "application/json",
         "set-cookie": "a=b"
       })(request)
@@ -102,42 +103,62 @@ describe("the results of the authorized client lack the header", () => {
       headers: { "x-mine": "1" },
       body: HttpBody.text("{}", "application/vnd.invented+json")
     })
-    const sent = requests.find(({ headers }) => "authorization" in headers) ??
-      assert.fail("nothing was sent")
+    const sent = requests.find(({ headers }) => "authorization" in headers)
+    return { response, sent: sent ?? assert.fail("nothing was sent") }
+  })
+
+  test("a response lacks the header", function*() {
+    const { response, sent } = yield* post
     assert.strictEqual(sent.headers["authorization"], `Bearer ${canary.value}`)
     deepStrictEqual(leaksOf(response), [])
-    const { authorization: _, ...others } = sent.headers
-    deepStrictEqual({ ...response.request.headers }, others)
-    deepStrictEqual([response.request.method, response.request.url], [
-      "POST",
-      "https://api.store.example/v1/orders"
-    ])
-    deepStrictEqual(response.request.urlParams, sent.urlParams)
-    assert.strictEqual(response.request.body, sent.body)
-    deepStrictEqual([
-      response.request.pipe(HttpClientRequest.setMethod("PUT")).method,
-      response.status
-    ], ["PUT", 200])
-    assert.strictEqual(response.headers["content-type"], "application/json")
-    assert.isTrue("a" in response.cookies.cookies)
-    deepStrictEqual(response.remoteAddress._tag, "None")
-    deepStrictEqual(yield* response.json, { orders: [1] })
-    assert.strictEqual(yield* response.text, `{"orders":[1]}`)
-    const Orders = Schema.Struct({ orders: Schema.Array(Schema.Int) })
-    deepStrictEqual(yield* HttpClientResponse.schemaBodyJson(Orders)(response), {
-      orders: [1]
-    })
-    assert.include(String(response), "/v1/orders")
-    assert.include(String(response), "HttpClientResponse")
-    assert.isTrue(HttpClientResponse.TypeId in response && !("authorization" in response))
-    assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
-    assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
+    assert.isFalse("authorization" in response)
+  })
+
+  test("a response whose body was read lacks the header", function*() {
+    const { response } = yield* post
+    yield* response.json
     deepStrictEqual(leaksOf(response), [])
   })
 
+  test("the request of a response is unchanged except for the header", function*() {
+    const { response: { request }, sent } = yield* post
+    const { authorization: _, ...others } = sent.headers
+    deepStrictEqual({ ...request.headers }, others)
+    deepStrictEqual([request.method, request.url, request.urlParams], [
+      "POST",
+      "https://api.store.example/v1/orders",
+      sent.urlParams
+    ])
+    assert.strictEqual(request.body, sent.body)
+    assert.strictEqual(request.pipe(HttpClientRequest.setMethod("PUT")).method, "PUT")
+  })
+
+  test("the fields of a response are unchanged", function*() {
+    const { response } = yield* post
+    assert.strictEqual(response.status, 200)
+    assert.strictEqual(response.headers["content-type"], "application/json")
+    assert.isTrue("a" in response.cookies.cookies)
+    assert.strictEqual(response.remoteAddress._tag, "None")
+    assert.include(String(response), "/v1/orders")
+    assert.include(String(response), "HttpClientResponse")
+    assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
+    assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
+    assert.isTrue(HttpClientResponse.TypeId in response)
+  })
+
+  test("the body can be read as JSON, text or by a schema", function*() {
+    const { response } = yield* post
+    const Orders = Schema.Struct({ orders: Schema.Array(Schema.Int) })
+    deepStrictEqual(yield* response.json, { orders: [1] })
+    assert.strictEqual(yield* response.text, `{"orders":[1]}`)
+    deepStrictEqual(yield* HttpClientResponse.schemaBodyJson(Orders)(response), {
+      orders: [1]
+    })
+  })
+
   test("the body can be read in its other forms", function*() {
-    const client = yield* make(
-      responding(200, "a=b", { "content-type": "application/x-www-form-urlencoded" })
+    const client = yield* makeClient(
+      respond(200, "a=b", { "content-type": "application/x-www-form-urlencoded" })
     )
     deepStrictEqual([
       ...yield* Effect.flatMap(client.get("/"), ({ urlParamsBody }) => urlParamsBody)
@@ -155,7 +176,7 @@ describe("the results of the authorized client lack the header", () => {
   test("the errors of a failing body lack the header, in each form of the body", function*() {
     const failing = () =>
       new ReadableStream({ pull: (to) => to.error(new Error("the end of a connection")) })
-    const client = yield* make((request) =>
+    const client = yield* makeClient((request) =>
       Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(failing())))
     )
     for (const [form, read] of Object.entries(forms)) {
@@ -165,50 +186,58 @@ describe("the results of the authorized client lack the header", () => {
     }
   })
 
-  test("errors of the body, the transport and a status filter over or under the client lack the header", function*() {
-    const noJson = yield* Effect.flatMap(
-      make(responding(200, "{broken")),
-      (client) => client.get("/orders")
-    )
-    const empty = yield* Effect.flatMap(
-      make((request) =>
-        Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))
-      ),
-      (client) => client.get("/orders")
-    )
-    const over = yield* make(responding(403, "{}"))
-    const under = yield* make(responding(403, "{}"), {}, HttpClient.filterStatusOk)
-    const rejected = yield* make(responding(401, "{}"), {}, HttpClient.filterStatusOk)
-    const transport = yield* make(failing)
-    const failures = [
-      ...[["Decode", noJson.json], ["Decode", noJson.formData], [
-        "EmptyBody",
-        Stream.runDrain(empty.stream)
-      ]] as const,
-      ["StatusCode", HttpClient.filterStatusOk(over).get("/orders")],
-      ...[under, rejected].map((client) => ["StatusCode", client.get("/orders")] as const),
-      ["Transport", transport.get("/orders")]
-    ] as const
-    for (const [kind, effect] of failures) {
-      const error = yield* Effect.flip(
-        effect as Effect.Effect<unknown, HttpClientError.HttpClientError>
-      )
-      assert.strictEqual(httpReason(error), kind)
-      assert.isTrue(HttpClientError.isHttpClientError(error))
-      assert.strictEqual(error.request.url, "https://api.store.example/v1/orders")
-      deepStrictEqual(leaksOf(error), [], kind)
-      const { response } = error as {
-        readonly response?: HttpClientResponse.HttpClientResponse
-      }
-      if (response !== undefined) {
-        assert.isUndefined(response.request.headers["authorization"])
-        deepStrictEqual(leaksOf(response), [])
-      }
-    }
-    const error = yield* Effect.flip(transport.get("/orders"))
-    assert.isTrue(
-      HttpClientError.isHttpClientError(error) && httpReason(error) === "Transport"
-    )
+  type Fails = Effect.Effect<unknown, HttpClientError.HttpClientError>
+
+  const callWith = (...settings: Parameters<typeof makeClient>) =>
+    Effect.flatMap(makeClient(...settings), (client) => client.get("/orders"))
+
+  const noBody = (request: HttpClientRequest.HttpClientRequest) =>
+    Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))
+
+  test.each<readonly [string, reason: string, call: Effect.Effect<unknown, unknown>]>([
+    [
+      "a body that is not JSON",
+      "Decode",
+      Effect.flatMap(callWith(respond(200, "{broken")), ({ json }) => json)
+    ],
+    [
+      "a body that is not a form",
+      "Decode",
+      Effect.flatMap(callWith(respond(200, "{broken")), ({ formData }) => formData)
+    ],
+    [
+      "a missing body",
+      "EmptyBody",
+      Effect.flatMap(callWith(noBody), ({ stream }) => Stream.runDrain(stream))
+    ],
+    [
+      "filterStatusOk over the client",
+      "StatusCode",
+      Effect.flatMap(callWith(respond(403, "{}")), HttpClientResponse.filterStatusOk)
+    ],
+    [
+      "filterStatusOk under the client",
+      "StatusCode",
+      callWith(respond(403, "{}"), {}, HttpClient.filterStatusOk)
+    ],
+    [
+      "filterStatusOk under the client with a 401",
+      "StatusCode",
+      callWith(respond(401, "{}"), {}, HttpClient.filterStatusOk)
+    ],
+    ["the transport", "Transport", callWith(fail)]
+  ])("the error of %s lacks the header", function*([, reason, call]) {
+    const error = yield* Effect.flip(call as Fails)
+    assert.isTrue(HttpClientError.isHttpClientError(error))
+    assert.strictEqual(httpReason(error), reason)
+    assert.strictEqual(error.request.url, "https://api.store.example/v1/orders")
+    const { response } = error as { readonly response?: HttpClientResponse.HttpClientResponse }
+    assert.isUndefined(response?.request.headers["authorization"])
+    deepStrictEqual([...leaksOf(error), ...leaksOf(response)], [])
+  })
+
+  test("an error keeps its message with its cause", function*() {
+    const error = yield* Effect.flip(callWith(fail) as Fails)
     assert.strictEqual(
       error.message,
       "Transport: the description (GET https://api.store.example/v1/orders)"
@@ -228,7 +257,7 @@ describe("the results of the authorized client lack the header", () => {
           cause: new HttpClientError.RequestError({ request, reason: "Transport", cause })
         }))
     )
-    const client = yield* make(failing, {}, wrapping)
+    const client = yield* makeClient(fail, {}, wrapping)
     const error = yield* Effect.flip(client.get("/orders"))
     deepStrictEqual(leaksOf(error), [])
     let cause: unknown = error
@@ -249,7 +278,7 @@ describe("the results of the authorized client lack the header", () => {
       Effect.suspend(() => acquired++ === 0 ? token(canary.value) : Effect.fail(unavailable))
     )
     const client = yield* AuthorizedHttpClient.withAccessToken(
-      firstError(HttpClient.make(failing)),
+      firstError(HttpClient.make(fail)),
       {
         apiUrl: "https://api.store.example"
       }
@@ -259,8 +288,8 @@ describe("the results of the authorized client lack the header", () => {
     deepStrictEqual([acquired, leaksOf(error)], [2, []])
   })
 
-  test("a response lacks a header with another name and format", function*() {
-    const client = yield* make(responding(200, "{}"), {
+  test("a response lacks a header with another name", function*() {
+    const client = yield* makeClient(respond(200, "{}"), {
       header: { name: "X-Store-Token", format: (value) => value }
     })
     deepStrictEqual(leaksOf(yield* client.get("/orders")), [])
@@ -271,7 +300,7 @@ describe("the results of the authorized client lack the header", () => {
       request: HttpClientRequest.get("/other"),
       reason: "Encode"
     })
-    const nested = yield* make(() => Effect.fail(other))
+    const nested = yield* makeClient(() => Effect.fail(other))
     const error = yield* Effect.flip(nested.get("/"))
     assert.isTrue(HttpClientError.isHttpClientError(error) && error.request === other.request)
   })

@@ -46,7 +46,7 @@ const credentials = ClientCredentials.make({
   clientSecret: Redacted.make(secret.value)
 })
 
-const echo = (canary: Canary.Canary, status = 400) =>
+const repeat = (canary: Canary.Canary, status = 400) =>
   FakeClient.reply(
     status,
     JSON.stringify({ error: "invalid_request", error_description: `no ${canary.value} here` })
@@ -71,9 +71,9 @@ const outputsOf = (canary: Canary.Canary) =>
   Effect.gen(function*() {
     const client = FakeClient.make(
       FakeClient.reply(200, tokenBody()),
-      echo(canary),
-      echo(canary, 401),
-      echo(canary)
+      repeat(canary),
+      repeat(canary, 401),
+      repeat(canary)
     )
     const layer = AccessTokenProvider.layer().pipe(
       Layer.provide(TokenEndpoint.layer({ authUrl, credentials, request })),

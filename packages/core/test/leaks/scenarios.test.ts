@@ -27,9 +27,9 @@ const sinks = [
 
 onEveryScenario(undici, "first")
 
-describe("the leak of a naive program is found", () => {
+describe("the search for leaks", () => {
   test.live.each(Object.keys(Canary.encodings))(
-    "in every logger, span and log record, encoded: %s",
+    "finds the leak of a naive program in every logger, span or log record, encoded: %s",
     function*(encoding) {
       for (const canary of canaries) {
         const naive = new Naive({ message: Canary.encodings[encoding]?.(canary.value) ?? "" })
@@ -51,7 +51,7 @@ describe("the leak of a naive program is found", () => {
     }
   )
 
-  test.live("in every logger when only the cause contains the secret", function*() {
+  test.live("finds the leak of a naive program in every logger when only the cause has it", function*() {
     const { outputs } = yield* capture(
       Effect.logError("failed", Cause.fail(new Naive({ message: secret.value })))
     )
@@ -67,7 +67,7 @@ describe("the leak of a naive program is found", () => {
     }
   })
 
-  it("in the distinct renderings, if any rendering shows it", () => {
+  it("finds a leak in the distinct renderings if any rendering shows it", () => {
     const { value } = token
     const hidden = (key: PropertyKey) =>
       Object.defineProperty(new Error("naive"), key, { value, enumerable: false })
@@ -126,7 +126,7 @@ describe("the leak of a naive program is found", () => {
     )
   })
 
-  test.live("on the console of the process and in its warnings", function*() {
+  test.live("finds a leak on the console of the process, which has its warnings", function*() {
     const seen: Array<{ name: string; text: string }> = []
     const stop = watchConsole((output) => seen.push(output))
     for (const method of ["log", "info", "warn", "error", "debug", "trace"] as const) {

@@ -49,12 +49,6 @@ export const socketsLeft = (
     Effect.zipRight(emulator.connections)
   )
 
-/** `Tag (Reason)`, or the tag alone for errors whose reason the scenarios do not name. */
-export const describeError = (error: { readonly _tag: string }): string =>
-  "reason" in error && error._tag !== "TokenExpiredError" && error._tag !== "CredentialsError"
-    ? `${error._tag} (${String(error.reason)})`
-    : error._tag
-
 /** Runs the calls of an application against a scenario, closes its layer, and records the outcome. */
 export const observe = <A, E>(
   run: Run,

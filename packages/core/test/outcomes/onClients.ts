@@ -1,25 +1,24 @@
 /**
  * Declares the tests of the library against every scenario of the emulator, with the given HTTP clients. All scenarios
- * run concurrently before the tests. Each test checks the outcome of one.
+ * run concurrently before the tests.
  */
 import { HttpBody, HttpClient, type HttpClientResponse } from "@effect/platform"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import type { AccessToken, AccessTokenError, AuthorizedHttpClient } from "@store-api/core"
+import type { AccessTokenError } from "@store-api/core"
 import { type RecordedRequest, Scenario } from "@store-api/emulator"
 import { isFailure } from "@store-api/testing/effectLine"
-import { Array as Arr, Cause, DateTime, Effect, Exit, Option, Redacted } from "effect"
+import { Array as Arr, Cause, Effect, Exit, Option, Redacted } from "effect"
 import type { Client } from "../support/clients.js"
 import { watchUnhandled } from "../support/telemetry.js"
-import {
-  type Actors,
-  describeError,
-  margin,
-  type Observation,
-  observe,
-  type Run,
-  type Timing
-} from "./observation.js"
+import { type Actors, margin, observe, type Run, type Timing } from "./observation.js"
+
+/** The typed failure of a run that has ended, if any. */
+const failureOf = <E>(exit: Exit.Exit<unknown, E>): E | undefined => {
+  if (Exit.isSuccess(exit)) return undefined
+  assert.isTrue(isFailure(exit.cause), Cause.pretty(exit.cause))
+  return Option.getOrUndefined(Cause.failureOption(exit.cause))
+}
 
 // The token endpoint: each scenario, once per client.
 
@@ -27,364 +26,286 @@ type TokenName = Extract<Scenario.Name, `token/${string}`>
 
 const isTokenName = (name: Scenario.Name): name is TokenName => name.startsWith("token/")
 
-const tokenNames = Scenario.names.filter(isTokenName)
-
-type TokenRow = Observation<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
-
-/** The first attempt and five retries. */
-const mostAttempts = 6
-
 /** Short attempts where a timeout is expected, and always enough time for all attempts, even if the machine pauses. */
-const timing = (outcome: Scenario.TokenOutcome): Timing => ({
+const timingOf = (outcome: Scenario.TokenOutcome): Timing => ({
   attemptTimeout: [outcome, ...outcome.or ?? []].some(({ reason }) => reason === "Timeout")
     ? 150
     : 10_000,
   deadline: 30_000
 })
 
+/** Asks for a token, and records the outcome. */
+const acquire = (client: Client, name: TokenName) => {
+  const scenario: Scenario.Scenario<Scenario.TokenOutcome> = Scenario.all[name]
+  const timing = timingOf(scenario.outcome)
+  return Effect.map(
+    observe({ client, scenario, timing }, ({ provider }) => provider.get),
+    (run) => {
+      const error = Option.getOrUndefined(Option.map(run.exit, failureOf))
+      const attempts = error?._tag === "TokenRequestError"
+        ? error.attempts
+        : run.requests.length
+      return { ...run, key: `${name}, ${client.name}`, name, timing, error, attempts }
+    }
+  )
+}
+
+type Acquired = Effect.Effect.Success<ReturnType<typeof acquire>>
+
 const isExpected = (
-  { error = "a token", reason }: Partial<Scenario.Failure>,
-  actual: Option.Option<AccessTokenError.AccessTokenError>
+  { error, reason }: Partial<Scenario.Failure>,
+  actual: AccessTokenError.AccessTokenError | undefined
 ): boolean =>
-  Option.match(actual, {
-    onNone: () => error === "a token",
-    onSome: (actual) =>
-      error === actual._tag &&
-      (reason === undefined || ("reason" in actual && reason === actual.reason))
-  })
+  error === actual?._tag &&
+  (reason === undefined ||
+    (actual !== undefined && "reason" in actual && reason === actual.reason))
+
+/** The first attempt and five retries. */
+const mostAttempts = 6
 
 const checkAmount = (
   actual: number,
   expected: number | "several" | undefined,
   unit: string
 ) => {
-  const [least, most] = typeof expected === "number"
-    ? [expected, expected]
-    : [expected === "several" ? 2 : 1, mostAttempts]
-  assert.isAtLeast(actual, least, unit)
-  assert.isAtMost(actual, most, unit)
+  if (typeof expected === "number") {
+    assert.strictEqual(actual, expected, unit)
+    return
+  }
+  assert.isAtLeast(actual, expected === "several" ? 2 : 1, unit)
+  assert.isAtMost(actual, mostAttempts, unit)
 }
 
-const runToken = (name: TokenName, client: Client) =>
-  observe(
-    { client, scenario: Scenario.all[name], timing: timing(Scenario.all[name].outcome) },
-    ({ provider }) => provider.get
+const checkAcquisition = (
+  { attempts, elapsed, error, exit, name, requests }: Acquired
+): void => {
+  const { outcome }: Scenario.Scenario<Scenario.TokenOutcome> = Scenario.all[name]
+  assert.isTrue(Option.isSome(exit), "the run ended")
+  // On a busy machine, a lifetime of one second may pass before the token arrives.
+  const late = name === "token/expires-in-one" && elapsed >= 1000
+    ? [{ error: "TokenExpiredError" }]
+    : []
+  assert.isTrue(
+    [outcome, ...outcome.or ?? [], ...late].some((expected) => isExpected(expected, error)),
+    String(error)
   )
+  if (outcome.requests === undefined) checkAmount(attempts, outcome.attempts, "attempts")
+  else checkAmount(requests.length, outcome.requests, "requests")
+}
 
-/** The least duration of a scenario with a delay. */
-const leastMillis = (name: string): number =>
-  // If a header is sent twice, node:http returns only the first one.
-  /retry-after-(seconds|date|twice)$|slow-answer$/.test(name) ? 990 : 0
+/** The endpoint is slow, or asks to wait for a second. node:http returns only the first of two equal headers. */
+const delayed: ReadonlyArray<TokenName> = [
+  "token/slow-answer",
+  ...(["seconds", "date", "twice"] as const).flatMap((kind) =>
+    ([429, 503] as const).map((status) => `token/${status}-retry-after-${kind}` as const)
+  )
+]
 
 /** More than the server can write before it detects that the client closed the connection. */
 const mostBytes = 16 * 1024 * 1024
 
-const checkToken = (name: TokenName, row: TokenRow): void => {
-  const { outcome }: Scenario.Scenario<Scenario.TokenOutcome> = Scenario.all[name]
-  const { deadline } = timing(outcome)
-  assert.isTrue(Option.isSome(row.exit), "the run ended")
-  if (Option.isNone(row.exit)) return
-  const exit = row.exit.value
-  if (Exit.isFailure(exit)) assert.isTrue(isFailure(exit.cause), Cause.pretty(exit.cause))
-
-  const error = Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none()
-  // On a busy machine, a lifetime of one second may pass before the token arrives.
-  const late = name === "token/expires-in-one" && row.elapsed >= 1000
-    ? [{ error: "TokenExpiredError" }]
-    : []
-  const actual = Option.match(error, { onNone: () => "a token", onSome: describeError })
-  assert.isTrue(
-    [outcome, ...outcome.or ?? [], ...late].some((expected) => isExpected(expected, error)),
-    actual
-  )
-  assert.isBelow(row.elapsed, deadline + margin, "within the deadline")
-  assert.isAtLeast(row.elapsed, leastMillis(name), "not before the delay")
-
-  const attempts = Option.match(error, {
-    onNone: () => row.requests.length,
-    onSome: (error) =>
-      error._tag === "TokenRequestError" ? error.attempts : row.requests.length
-  })
-  if (outcome.requests !== undefined) {
-    checkAmount(row.requests.length, outcome.requests, "requests")
-  } else checkAmount(attempts, outcome.attempts, "attempts")
-  assert.isAtMost(row.requests.length, attempts, "every request is counted as an attempt")
-  assert.isTrue(
-    row.requests.every(({ kind }) => kind === "token"),
-    "all requests are token requests"
-  )
-  assert.isBelow(
-    Math.max(0, ...row.requests.map(({ sentBytes }) => sentBytes)),
-    mostBytes,
-    "the client stops reading near the size limit"
-  )
-
-  assert.lengthOf(row.elsewhere, 0, "nothing at the other origin")
-  assert.strictEqual(row.socketsLeft, 0, "no socket is left")
-  if (name.endsWith("retry-after-year")) {
-    const { retryAt } = Option.getOrThrow(error)
-    assert(retryAt !== undefined)
-    assert.isAbove(
-      retryAt.epochMillis,
-      DateTime.unsafeNow().epochMillis,
-      "retryAt is in the future"
-    )
-  }
-}
-
 // The protected API: the calls of an application, and their expected outcome.
 
-type Result = Exit.Exit<
-  number,
-  AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never
->
-type SeenRow = Observation<ReadonlyArray<Result>, never>
-
-type ApiName = Exclude<Scenario.Name, TokenName>
-
-type Row = readonly [
-  scenario: ApiName,
-  what: string,
-  act: (actors: Actors) => Effect.Effect<ReadonlyArray<Result>>,
-  check: (seen: Seen, outcome: Scenario.ApiOutcome) => void,
-  options?: Pick<Run, "emulator" | "store">
-]
-
-interface Seen {
-  /** A status, or the tag of an error, for each call. */
-  readonly outcomes: ReadonlyArray<number | string>
-  readonly api: ReadonlyArray<RecordedRequest.RecordedRequest>
-  /** The number of token requests after the first token. */
-  readonly newTokens: number
-  /** The values of the header with the token, as sent. */
-  readonly sent: ReadonlyArray<string>
-  readonly elsewhere: number
-  readonly elapsed: number
-  readonly client: string
+interface Row {
+  readonly scenario: Exclude<Scenario.Name, TokenName>
+  readonly what: string
+  readonly call: (
+    actors: Actors
+  ) => Effect.Effect<HttpClientResponse.HttpClientResponse, Failure>
+  /** The tag of the error, where it is not the outcome of the scenario. */
+  readonly error?: string
+  /** `fetch` follows redirects and drops the header. The other clients return the redirect to the caller. */
+  readonly isFollowedByFetch?: boolean
+  readonly options?: Pick<Run, "emulator" | "store">
 }
 
-const once = (
-  call: Effect.Effect<
-    HttpClientResponse.HttpClientResponse,
-    Effect.Effect.Error<ReturnType<Actors["authorized"]["get"]>>
-  >
-): Effect.Effect<Result> =>
-  Effect.exit(Effect.flatMap(call, (response) => Effect.as(response.text, response.status)))
+type Failure = Effect.Effect.Error<ReturnType<Actors["authorized"]["get"]>>
 
-const get = ({ authorized }: Actors) => Effect.map(once(authorized.get("/orders")), Arr.of)
-const post = (body: HttpBody.HttpBody) => ({ authorized }: Actors) =>
-  Effect.map(once(authorized.post("/orders", { body })), Arr.of)
-const hundred = ({ authorized }: Actors) =>
-  Effect.all(Effect.replicate(once(authorized.get("/orders")), 100), {
-    concurrency: "unbounded"
-  })
-
-const followed = ({ authorized }: Actors) =>
-  Effect.map(once(HttpClient.followRedirects(authorized).get("/orders")), Arr.of)
-const elsewhere = ({ authorized, emulator }: Actors) =>
-  Effect.map(once(authorized.get(`${emulator.elsewhere.url}/orders`)), Arr.of)
-const text = HttpBody.text("an invented order")
-
-type Check = Row[3]
-
-const resultOf = ({ error, status }: Scenario.ApiOutcome) => error ?? status
-
-/** The outcome of one call, and the number of API requests and of new tokens. */
-const counts: Check = ({ api, newTokens, outcomes }, outcome) =>
-  deepStrictEqual([outcomes, api.length, newTokens], [
-    [resultOf(outcome)],
-    outcome.requests,
-    outcome.newTokens
-  ])
-
-const renewedOnce: Check = (seen, outcome) => {
-  counts(seen, outcome)
-  assert.lengthOf(Arr.dedupe(seen.sent), 2, "two different tokens")
-  assert.lengthOf(
-    Arr.dedupe(seen.api.map(({ body }) => Redacted.value(body))),
-    1,
-    "the same body"
-  )
-}
-
-const notElsewhere: Check = ({ elsewhere, outcomes }, outcome) =>
-  deepStrictEqual([outcomes, elsewhere], [[resultOf(outcome)], 0])
-
-/** `fetch` follows redirects and drops the header. The other clients return the redirect to the caller. */
-const unlessFetch = (check: Check): Check => (seen, outcome) => {
-  deepStrictEqual([seen.api.length, seen.newTokens], [outcome.requests, outcome.newTokens])
-  if (seen.client !== "fetch") check(seen, outcome)
-}
-
-/** A client that follows redirects gets an error instead of the status. */
-const refusedToFollow: Check = ({ elsewhere, outcomes }) =>
-  deepStrictEqual([outcomes, elsewhere], [["UntrustedOriginError"], 0])
+const get = ({ authorized }: Actors) => authorized.get("/orders")
+const post = ({ authorized }: Actors) =>
+  authorized.post("/orders", { body: HttpBody.text("an invented order") })
+const getAndFollow = ({ authorized }: Actors) =>
+  HttpClient.followRedirects(authorized).get("/orders")
+const getElsewhere = ({ authorized, emulator }: Actors) =>
+  authorized.get(`${emulator.elsewhere.url}/orders`)
 
 const customHeader = {
   emulator: { header: { name: "X-Store-Token", prefix: "" } },
   store: { client: { header: { name: "X-Store-Token", format: (token: string) => token } } }
 }
 
-const apiRows: ReadonlyArray<Row> = [
-  ["api/401-once", "a GET", get, renewedOnce],
-  ["api/401-once", "a POST", post(text), renewedOnce],
-  ["api/401-always", "one call", get, counts],
-  [
-    "api/401-hundred-at-once",
-    "a hundred calls",
-    hundred,
-    ({ api, newTokens, outcomes, sent }, outcome) => {
-      deepStrictEqual(
-        [Arr.dedupe(outcomes), outcomes.length, newTokens],
-        [[outcome.status], outcome.calls, outcome.newTokens]
-      )
-      assert.isAtMost(api.length, outcome.requests)
-      assert.lengthOf(Arr.dedupe(sent), 2)
-    }
-  ],
-  ["api/missing-scope", "a GET", get, counts],
-  ["api/missing-product", "a GET", get, counts],
-  ["api/403", "a GET", get, counts],
-  ...([301, 302, 303, 307, 308] as const).flatMap((status): ReadonlyArray<Row> => [
-    [`api/redirect-${status}`, "a GET", get, unlessFetch(notElsewhere)],
-    [`api/redirect-${status}`, "a POST", post(text), unlessFetch(notElsewhere)],
-    [`api/redirect-${status}`, "with a custom header", get, notElsewhere, customHeader],
-    [`api/redirect-${status}`, "with followRedirects", followed, unlessFetch(refusedToFollow)]
-  ]),
-  ["api/redirect-to-http", "a GET", get, unlessFetch(notElsewhere)],
-  ["api/pointed-elsewhere", "a GET", elsewhere, (seen, outcome) => {
-    notElsewhere(seen, outcome)
-    counts(seen, outcome)
-  }],
-  ["api/only-literal-bearer", "a GET", get, (seen, outcome) => {
-    counts(seen, outcome)
-    assert.isTrue(seen.sent.every((value) => value.startsWith("Bearer ")))
-  }]
+const isFollowedByFetch = true
+
+const rows: ReadonlyArray<Row> = [
+  { scenario: "api/401-once", what: "a GET", call: get },
+  { scenario: "api/401-once", what: "a POST", call: post },
+  { scenario: "api/401-always", what: "a GET", call: get },
+  { scenario: "api/401-hundred-at-once", what: "a GET", call: get },
+  { scenario: "api/missing-scope", what: "a GET", call: get },
+  { scenario: "api/missing-product", what: "a GET", call: get },
+  { scenario: "api/403", what: "a GET", call: get },
+  ...([301, 302, 303, 307, 308] as const).flatMap((status): ReadonlyArray<Row> => {
+    const scenario = `api/redirect-${status}` as const
+    return [
+      { scenario, what: "a GET", call: get, isFollowedByFetch },
+      { scenario, what: "a POST", call: post, isFollowedByFetch },
+      { scenario, what: "a GET with a custom header", call: get, options: customHeader },
+      {
+        scenario,
+        what: "a GET with followRedirects",
+        call: getAndFollow,
+        error: "UntrustedOriginError",
+        isFollowedByFetch
+      }
+    ]
+  }),
+  { scenario: "api/redirect-to-http", what: "a GET", call: get, isFollowedByFetch },
+  { scenario: "api/pointed-elsewhere", what: "a GET", call: getElsewhere },
+  { scenario: "api/only-literal-bearer", what: "a GET", call: get }
 ]
 
 /** Long enough for a busy machine, since a request that times out would be sent and counted again. */
-const apiTiming = { attemptTimeout: 20_000, deadline: 30_000 }
+const timing = { attemptTimeout: 20_000, deadline: 30_000 }
 
-const runApi = ([scenario, , act, , options]: Row, client: Client) =>
-  observe(
-    { client, timing: apiTiming, scenario: Scenario.all[scenario], ...options },
-    (actors) =>
-      Effect.zipRight(
-        Effect.zipRight(Effect.orDie(actors.provider.get), actors.emulator.clearRequests),
-        act(actors)
-      )
-  )
-
-/** The number of requests to the other origin that have the token in any header. */
-const withToken = ({ elsewhere }: SeenRow): number =>
-  elsewhere.filter(({ authorization, headers }) =>
-    Option.isSome(authorization) ||
-    Object.values(headers).some((value) => typeof value !== "string")
-  ).length
-
-const checkApi = ([scenario, , , check]: Row, seen: SeenRow, client: Client): void => {
-  assert.isTrue(Option.isSome(seen.exit), "the run ended")
-  if (Option.isNone(seen.exit)) return
-  assert.isTrue(Exit.isSuccess(seen.exit.value), String(seen.exit.value))
-  if (Exit.isFailure(seen.exit.value)) return
-  const results = seen.exit.value.value
-  for (const result of results) {
-    if (Exit.isFailure(result)) {
-      assert.isTrue(isFailure(result.cause), Cause.pretty(result.cause))
-    }
-  }
-  check({
-    outcomes: results.map((result) =>
-      Exit.match(result, {
-        onSuccess: (status) => status,
-        onFailure: (cause) =>
-          Option.match(Cause.failureOption(cause), { onNone: () => "", onSome: describeError })
-      })
+/** Acquires a token, makes the calls of a row, and records their outcome. */
+const callApi = (client: Client, row: Row) => {
+  const scenario: Scenario.Scenario<Scenario.ApiOutcome> = Scenario.all[row.scenario]
+  const { calls = 1 } = scenario.outcome
+  return Effect.map(
+    observe(
+      { client, timing, scenario, ...row.options },
+      (actors) =>
+        Effect.orDie(actors.provider.get).pipe(
+          Effect.zipRight(actors.emulator.clearRequests),
+          Effect.zipRight(
+            row.call(actors).pipe(
+              Effect.flatMap(({ status, text }) => Effect.as(text, status)),
+              Effect.exit,
+              Effect.replicateEffect(calls, { concurrency: "unbounded" })
+            )
+          )
+        )
     ),
-    api: seen.requests.filter(({ kind }) => kind === "api"),
-    newTokens: seen.requests.filter(({ kind }) => kind === "token").length,
-    sent: seen.requests.flatMap(({ authorization, kind }) =>
-      kind === "api" ? Option.toArray(authorization) : []
-    )
-      .map(Redacted.value),
-    elsewhere: seen.elsewhere.length,
-    elapsed: seen.elapsed,
-    client: client.name
-  }, Scenario.all[scenario].outcome)
-  assert.strictEqual(withToken(seen), 0, "the token is not sent to the other origin")
-  assert.strictEqual(seen.socketsLeft, 0, "no socket is left")
-}
-
-interface All {
-  readonly token: ReadonlyMap<string, TokenRow>
-  readonly api: ReadonlyMap<string, SeenRow>
-  readonly unhandled: ReadonlyArray<unknown>
-}
-
-/** Most runs of the token endpoint wait. Runs of the API send up to hundreds of requests. */
-const concurrency = { token: 12, api: 2 }
-
-const collect = <Run extends { readonly key: string }, A, E>(
-  runs: ReadonlyArray<Run>,
-  concurrency: number,
-  observe: (run: Run) => Effect.Effect<A, E>
-) =>
-  Effect.map(
-    Effect.forEach(runs, (run) => Effect.map(observe(run), (row) => [run.key, row] as const), {
-      concurrency
-    }),
-    (rows) => new Map(rows)
+    (run) => ({ ...run, key: `${row.scenario}, ${row.what}, ${client.name}`, client, row })
   )
-
-const rowOf = <A>(rows: ReadonlyMap<string, A>, key: string): A => {
-  const row = rows.get(key)
-  assert.isDefined(row)
-  return row
 }
+
+type Called = Effect.Effect.Success<ReturnType<typeof callApi>>
+
+const checkCalls = ({ client, elsewhere, exit, requests, row }: Called): void => {
+  const { outcome }: Scenario.Scenario<Scenario.ApiOutcome> = Scenario.all[row.scenario]
+  const { calls = 1, error, newTokens, status } = outcome
+  assert(Option.isSome(exit), "the run ended")
+  assert(Exit.isSuccess(exit.value), String(exit.value))
+  const api = requests.filter(({ kind }) => kind === "api")
+  if (outcome.calls === undefined) assert.lengthOf(api, outcome.requests)
+  else assert.isAtMost(api.length, outcome.requests)
+  assert.strictEqual(requests.length - api.length, newTokens, "new tokens")
+  const sent = api.flatMap(({ authorization }) => Option.toArray(authorization))
+  const tokens = Arr.dedupe(sent.map(Redacted.value))
+  assert.lengthOf(tokens, outcome.requests === 0 ? 0 : newTokens + 1, "different tokens")
+  const bodies = Arr.dedupe(api.map(({ body }) => Redacted.value(body)))
+  assert.isAtMost(bodies.length, 1, "the same body")
+  if (row.isFollowedByFetch && client.name === "fetch") return
+  const results = exit.value.value.map((exit) =>
+    Exit.isSuccess(exit) ? exit.value : failureOf(exit)?._tag
+  )
+  deepStrictEqual(results, Array(calls).fill(row.error ?? error ?? status))
+  assert.lengthOf(elsewhere, 0, "nothing at the other origin")
+}
+
+const hasToken = ({ authorization, headers }: RecordedRequest.RecordedRequest): boolean =>
+  Option.isSome(authorization) ||
+  Object.values(headers).some((value) => typeof value !== "string")
+
+/** Most acquisitions wait. Calls of the API send up to hundreds of requests. */
+const concurrency = { acquisitions: 12, calls: 2 }
 
 export const onClients = (clients: ReadonlyArray<Client>): void => {
-  const tokenRuns = clients.flatMap((client) =>
-    tokenNames.map((name) => ({ key: `${name}, ${client.name}`, name, client }))
+  const acquisitions = clients.flatMap((client) =>
+    Scenario.names.filter(isTokenName).map((name) => ({ client, name }))
   )
-  const apiRuns = clients.flatMap((client) =>
-    apiRows.map((row) => ({ key: `${row[0]}, ${row[1]}, ${client.name}`, row, client }))
-  )
-  const observations = Effect.gen(function*() {
+  const calls = clients.flatMap((client) => rows.map((row) => ({ client, row })))
+  const runAll = Effect.gen(function*() {
     const unhandled = yield* watchUnhandled
-    const token = yield* collect(
-      tokenRuns,
-      concurrency.token,
-      ({ client, name }) => runToken(name, client)
+    const acquired = yield* Effect.forEach(
+      acquisitions,
+      ({ client, name }) => acquire(client, name),
+      { concurrency: concurrency.acquisitions }
     )
-    const api = yield* collect(
-      apiRuns,
-      concurrency.api,
-      ({ client, row }) => runApi(row, client)
-    )
-    return { token, api, unhandled: yield* unhandled }
+    const called = yield* Effect.forEach(calls, ({ client, row }) => callApi(client, row), {
+      concurrency: concurrency.calls
+    })
+    return { acquired, called, unhandled: yield* unhandled }
   })
 
   describe("outcomes", () => {
-    let all: All = { token: new Map(), api: new Map(), unhandled: [] }
+    let all: Effect.Effect.Success<typeof runAll> = { acquired: [], called: [], unhandled: [] }
     // `layer` of @effect/vitest would replace `it.effect` for every later file of the worker.
     beforeAll(async () => {
-      all = await Effect.runPromise(Effect.scoped(observations))
+      all = await Effect.runPromise(Effect.scoped(runAll))
     }, 180_000)
 
-    for (const { key, name } of tokenRuns) {
-      it(`${key}: ${Scenario.describeOutcome(Scenario.all[name].outcome)}`, () =>
-        checkToken(name, rowOf(all.token, key)))
+    /** Checks that no run is wrong. */
+    const assertNone = <A extends { readonly key: string }>(
+      runs: ReadonlyArray<A>,
+      isWrong: (run: A) => boolean
+    ) => {
+      assert.isNotEmpty(runs)
+      deepStrictEqual(runs.filter(isWrong).map(({ key }) => key), [])
     }
-    for (const { client, key, row } of apiRuns) {
-      it(`${key}: ${Scenario.describeOutcome(Scenario.all[row[0]].outcome)}`, () =>
-        checkApi(row, rowOf(all.api, key), client))
-    }
+
+    acquisitions.forEach(({ client, name }, index) =>
+      it(`${name} has its outcome on ${client.name}`, () => {
+        checkAcquisition(all.acquired[index] ?? assert.fail("it did not run"))
+      })
+    )
+
+    calls.forEach(({ client, row: { scenario, what } }, index) =>
+      it(`${scenario} has its outcome for ${what} on ${client.name}`, () => {
+        checkCalls(all.called[index] ?? assert.fail("it did not run"))
+      })
+    )
+
+    it("every acquisition ends within its deadline", () =>
+      assertNone(all.acquired, ({ elapsed, timing }) => elapsed >= timing.deadline + margin))
+
+    it("no acquisition ends before the delay of the endpoint", () =>
+      assertNone(all.acquired, ({ elapsed, name }) => delayed.includes(name) && elapsed < 990))
+
+    it("every token request is counted as an attempt", () =>
+      assertNone(all.acquired, ({ attempts, requests }) => requests.length > attempts))
+
+    it("every request of an acquisition is a token request", () =>
+      assertNone(
+        all.acquired,
+        ({ requests }) => requests.some(({ kind }) => kind !== "token")
+      ))
+
+    it("the client stops reading near the size limit", () =>
+      assertNone(
+        all.acquired,
+        ({ requests }) => requests.some(({ sentBytes }) => sentBytes >= mostBytes)
+      ))
+
+    it("no acquisition sends a request to the other origin", () =>
+      assertNone(all.acquired, ({ elsewhere }) => elsewhere.length > 0))
+
+    it("no call sends the token to the other origin", () =>
+      assertNone(all.called, ({ elsewhere }) => elsewhere.some(hasToken)))
+
+    it("no acquisition leaves a socket open", () =>
+      assertNone(all.acquired, ({ socketsLeft }) => socketsLeft > 0))
+
+    it("no call leaves a socket open", () =>
+      assertNone(all.called, ({ socketsLeft }) => socketsLeft > 0))
+
     it("there is a row for each scenario of the API", () =>
       assert.sameMembers(
-        [...new Set(apiRows.map(([scenario]) => scenario))],
-        Scenario.names.filter((name) => name.startsWith("api/"))
+        Arr.dedupe(rows.map(({ scenario }) => scenario)),
+        Scenario.names.filter((name) => !isTokenName(name))
       ))
-    it("no rejection and no exception was unhandled", () =>
-      deepStrictEqual(all.unhandled.map(String), []))
+
+    it("no failure is unhandled", () => deepStrictEqual(all.unhandled.map(String), []))
   })
 }

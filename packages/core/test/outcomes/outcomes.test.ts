@@ -20,9 +20,9 @@ const request = (url: string) =>
 
 onClients([undici])
 
-describe("the checks detect a naive client that", () => {
+describe("the checks of outcomes", () => {
   for (const { layer, name } of clients) {
-    test.live(`leaves a body unread and its socket open, with ${name}`, function*() {
+    test.live(`control: an unread body leaves a socket open on ${name}`, function*() {
       const emulator = yield* Emulator.make()
       yield* emulator.fail(Scenario.get("token/flood-endless"))
       const response = yield* Effect.flatMap(
@@ -35,7 +35,7 @@ describe("the checks detect a naive client that", () => {
     })
   }
 
-  test.live("leaves a rejection and an exception unhandled", function*() {
+  test.live("control: an unhandled rejection is seen like an unhandled exception", function*() {
     const listeners = process.listenerCount("unhandledRejection")
     yield* Effect.scoped(Effect.gen(function*() {
       const unhandled = yield* watchUnhandled

@@ -1,70 +1,93 @@
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { type AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import type { LiveSteps } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
+import { Config, Effect, HashMap, Layer, Logger, LogLevel, Option, Random } from "effect"
 import {
-  Config,
-  DateTime,
-  Effect,
-  HashMap,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Random
-} from "effect"
-import {
-  answering,
-  heldTest,
+  type Acquire,
+  heldAcquisitions,
+  heldRenewals,
   hour,
+  makeSource,
   minute,
-  numberedTest,
+  numberedTokens,
   outage,
   outcomeOf,
   providerTest,
-  timeline,
   token,
-  valueOf
+  tokenOfAge,
+  type Tools,
+  valueOf,
+  withProvider
 } from "../support/scriptedSource.js"
 
 /** The source returns the token `one`, and fails from then on. */
-const outageTest = providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))
+const oneThenOutage: Acquire = (n) => n === 1 ? token("one") : Effect.fail(outage)
 
 describe("AccessTokenProvider", () => {
-  describe("caches one token", () => {
-    numberedTest("caches a token for 59 minutes and renews it after 60", function*({ after }) {
-      yield* after(0, { gets: "token-1", calls: 1 })
-      yield* after("54 minutes", { gets: "token-1", calls: 1 })
-      yield* after("5 minutes", { state: "RefreshSoon", gets: "token-1" })
-      yield* after("1 minutes", { gets: "token-2", calls: 2 })
-    })
-
-    numberedTest(
-      "an idle provider sends no request, and no fiber sleeps",
-      function*({ after, virtual }) {
-        yield* after("57 minutes", { gets: "token-1" })
-        yield* after("57 minutes", { gets: "token-1", calls: 2 })
-        assert.strictEqual(virtual.sleepers(), 0, "after a background renewal")
-        yield* after("3 hours", { calls: 2 })
-        yield* after(0, { gets: "token-3" })
+  describe("the cached token", () => {
+    providerTest(
+      "get returns one cached token until it expires",
+      numberedTokens,
+      function*({ after }) {
+        yield* after(0, { gets: "token-1", calls: 1 })
+        yield* after("54 minutes", { gets: "token-1", calls: 1 })
+        yield* after("5 minutes", { state: "RefreshSoon", gets: "token-1" })
+        yield* after("1 minutes", { gets: "token-2", calls: 2 })
       }
     )
 
-    outageTest(
-      "current returns the token or its expiry error, without a request",
-      function*({ after, provider }) {
+    providerTest("an idle provider sends no request", numberedTokens, function*({ after }) {
+      yield* after(0, { gets: "token-1" })
+      yield* after("3 hours", { calls: 1 })
+      yield* after(0, { gets: "token-2" })
+    })
+
+    providerTest(
+      "no fiber sleeps after a renewal",
+      numberedTokens,
+      function*({ after, virtual }) {
+        yield* after(0, { gets: "token-1" })
+        yield* after("57 minutes", { gets: "token-1", calls: 2 })
+        assert.strictEqual(virtual.sleepers(), 0)
+      }
+    )
+
+    providerTest(
+      "current returns the cached token without a request",
+      oneThenOutage,
+      function*({ after }) {
         yield* after(0, { current: "none", calls: 0 })
+        yield* after(0, { gets: "one", current: "one", calls: 1 })
+      }
+    )
+
+    providerTest(
+      "current fails with the expiry of a token that has expired",
+      oneThenOutage,
+      function*({ after, provider, virtual }) {
         const { expiresAt } = yield* provider.get
-        yield* after(0, { current: "one" })
-        yield* after(hour, { current: "Elapsed", calls: 1 })
+        yield* virtual.advance(hour)
         const error = yield* Effect.flip(provider.current)
         assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-        deepStrictEqual([error.expiredAt, error.checkedAt, error.retryAt], [
+        deepStrictEqual([error.reason, error.expiredAt, error.checkedAt, error.retryAt], [
+          "Elapsed",
           expiresAt,
           expiresAt,
           undefined
         ])
+        yield* after(0, { calls: 1 })
+      }
+    )
+
+    providerTest(
+      "current fails with the retryAt of the cooldown",
+      oneThenOutage,
+      function*({ after, provider }) {
+        yield* provider.get
+        yield* after(hour, { current: "Elapsed" })
         const { retryAt } = yield* Effect.flip(provider.get)
         assert.isDefined(retryAt)
         deepStrictEqual((yield* Effect.flip(provider.current)).retryAt, retryAt)
@@ -73,113 +96,162 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("shares one acquisition", () => {
-    heldTest(
+    providerTest(
       "10 000 concurrent first callers share one token request",
-      function*({ after, callers, complete, got }) {
-        const all = yield* callers(10_000)
+      heldAcquisitions,
+      function*({ after, startCallers, complete, expectOutcome }) {
+        const all = yield* startCallers(10_000)
         yield* complete(token("shared"))
-        yield* got(all, "shared")
+        yield* expectOutcome(all, "shared")
         yield* after(0, { calls: 1 })
       }
     )
 
-    heldTest(
-      "refresh acquires, or joins an acquisition",
-      function*({ after, callers, complete, got, provider }) {
-        const both = [yield* callers(1), yield* callers(1, provider.refresh)]
-        assert.isUndefined(yield* complete(token("one")))
-        for (const caller of both) yield* got(caller, "one")
-        const refreshing = yield* callers(1, provider.refresh)
+    providerTest(
+      "refresh joins an acquisition in flight",
+      heldAcquisitions,
+      function*({ after, complete, expectOutcome, provider, startCallers }) {
+        const both = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
+        yield* complete(token("one"))
+        for (const caller of both) yield* expectOutcome(caller, "one")
+        yield* after(0, { calls: 1 })
+      }
+    )
+
+    providerTest(
+      "refresh replaces a token that is still valid",
+      heldRenewals(),
+      function*({ after, complete, expectOutcome, provider, startCallers }) {
+        yield* provider.get
+        const refreshing = yield* startCallers(1, provider.refresh)
         yield* after(0, { gets: "one", calls: 2 })
         assert.strictEqual(yield* complete(token("two", "61 minutes")), "one")
-        yield* got(refreshing, "two")
+        yield* expectOutcome(refreshing, "two")
         yield* after(0, { gets: "two", calls: 2 })
       }
     )
   })
 
-  heldTest(
-    "invalidate compares values; the source gets the token",
-    function*({ after, callers, complete, provider }) {
-      yield* callers(1)
-      assert.isUndefined(yield* complete(token("one")))
-      const one = yield* provider.get
-      yield* provider.invalidate(yield* token("another"))
-      assert.strictEqual(
-        yield* provider.get,
-        one,
-        "the rejection of another token has no effect"
-      )
-      yield* provider.invalidate(yield* token("one"))
-      yield* after(0, { current: "none", gets: "waits" })
-      assert.strictEqual(yield* complete(token("two")), "one")
-      yield* provider.invalidate(one)
-      yield* after(0, { gets: "two" })
-    }
-  )
+  describe("invalidate", () => {
+    providerTest(
+      "invalidate keeps a token with another value",
+      heldRenewals(),
+      function*({ provider }) {
+        const one = yield* provider.get
+        yield* provider.invalidate(yield* token("another"))
+        assert.strictEqual(yield* provider.get, one)
+      }
+    )
+
+    providerTest(
+      "invalidate drops a token with the same value",
+      heldRenewals(),
+      function*({ after, provider }) {
+        yield* provider.get
+        yield* provider.invalidate(yield* token("one"))
+        yield* after(0, { current: "none", gets: "waits" })
+      }
+    )
+
+    providerTest(
+      "the source gets the invalidated token as the one to replace",
+      heldRenewals(),
+      function*({ complete, provider, startCallers }) {
+        yield* provider.invalidate(yield* provider.get)
+        yield* startCallers(1)
+        assert.strictEqual(yield* complete(token("two")), "one")
+      }
+    )
+  })
 
   describe("layerTest", () => {
-    const none = { expiresAt: Option.none(), acquiring: false, cooldown: Option.none() }
+    const empty = {
+      state: "Empty",
+      expiresAt: Option.none(),
+      acquiring: false,
+      cooldown: Option.none()
+    } as const
 
-    test("returns a fixed token, also after it expired, until it is invalidated", function*() {
-      const virtual = VirtualClock.make()
-      const fixed = yield* Effect.withClock(token("fixed"), virtual.clock)
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const status = { ...none, expiresAt: Option.some(fixed.expiresAt) }
-        yield* provider.invalidate(yield* token("another"))
-        for (const call of [provider.get, provider.refresh]) {
-          assert.strictEqual(yield* call, fixed)
-        }
-        deepStrictEqual(yield* provider.current, Option.some(fixed))
-        deepStrictEqual(yield* provider.status, { ...status, state: "Fresh" })
-        yield* virtual.advance(hour)
-        deepStrictEqual(yield* provider.status, { ...status, state: "Expired" })
-        assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
-        yield* provider.invalidate(fixed)
-        deepStrictEqual(yield* provider.current, Option.none())
-        deepStrictEqual(yield* provider.status, { ...none, state: "Empty" })
-      }).pipe(
-        Effect.provide(AccessTokenProvider.layerTest(fixed)),
-        Effect.withClock(virtual.clock)
-      )
+    /** Runs the steps with the provider of `layerTest`. */
+    const withTestLayer = (
+      tokenOrEffect: Parameters<typeof AccessTokenProvider.layerTest>[0],
+      steps: (provider: AccessTokenProvider.Service) => LiveSteps
+    ) =>
+      Effect.flatMap(
+        AccessTokenProvider.AccessTokenProvider,
+        (provider) => Effect.gen(() => steps(provider))
+      ).pipe(Effect.provide(AccessTokenProvider.layerTest(tokenOrEffect)))
+
+    test("layerTest returns a fixed token from each call", function*() {
+      const fixed = yield* token("fixed")
+      yield* withTestLayer(fixed, function*({ current, get, refresh }) {
+        for (const call of [get, refresh]) assert.strictEqual(yield* call, fixed)
+        deepStrictEqual(yield* current, Option.some(fixed))
+      })
     })
 
-    test("runs an effect for each get and refresh, fails with its error, and caches its token until it is invalidated", function*() {
-      let runs = 0
-      const failing = Effect.suspend(() => {
-        runs++
-        return runs < 3 ? token(`run-${runs}`) : Effect.fail(outage)
+    test("layerTest returns a fixed token from get after it has expired", function*() {
+      const fixed = yield* tokenOfAge("fixed", hour, 0)
+      yield* withTestLayer(fixed, function*({ current, get, status }) {
+        assert.strictEqual(yield* get, fixed)
+        assert.strictEqual((yield* status).state, "Expired")
+        assert.strictEqual((yield* Effect.flip(current)).reason, "Elapsed")
       })
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        deepStrictEqual(yield* provider.current, Option.none())
-        deepStrictEqual(yield* provider.status, { ...none, state: "Empty" })
-        assert.strictEqual(valueOf(yield* provider.get), "run-1")
-        const given = yield* provider.refresh
-        deepStrictEqual([valueOf(given), yield* provider.current], [
-          "run-2",
-          Option.some(given)
-        ])
-        deepStrictEqual([yield* outcomeOf(provider.get), runs], ["Transport", 3])
-        yield* provider.invalidate(yield* token("another"))
-        deepStrictEqual(yield* provider.current, Option.some(given))
-        yield* provider.invalidate(given)
-        deepStrictEqual(yield* provider.status, { ...none, state: "Empty" })
-      }).pipe(Effect.provide(AccessTokenProvider.layerTest(failing)))
+    })
+
+    test("layerTest describes a fixed token in its status", function*() {
+      const fixed = yield* token("fixed")
+      yield* withTestLayer(fixed, function*({ status }) {
+        deepStrictEqual(yield* status, {
+          ...empty,
+          state: "Fresh",
+          expiresAt: Option.some(fixed.expiresAt)
+        })
+      })
+    })
+
+    test("layerTest runs its effect for each get or refresh", function*() {
+      let runs = 0
+      const effect = Effect.suspend(() => token(`run-${++runs}`))
+      yield* withTestLayer(effect, function*({ current, get, refresh, status }) {
+        deepStrictEqual([yield* current, yield* status], [Option.none(), empty])
+        deepStrictEqual([valueOf(yield* get), valueOf(yield* refresh)], ["run-1", "run-2"])
+      })
+    })
+
+    test("layerTest fails with the error of its effect", function*() {
+      yield* withTestLayer(Effect.fail(outage), function*({ get }) {
+        assert.strictEqual(yield* outcomeOf(get), "Transport")
+      })
+    })
+
+    test.each(
+      [["a fixed token", (fixed: AccessToken.AccessToken) => fixed], [
+        "the token of its effect",
+        (fixed: AccessToken.AccessToken) => Effect.succeed(fixed)
+      ]] as const
+    )("layerTest keeps the token until it is invalidated: %s", function*([, of]) {
+      const fixed = yield* token("fixed")
+      yield* withTestLayer(of(fixed), function*({ current, get, invalidate, status }) {
+        yield* get
+        yield* invalidate(yield* token("another"))
+        deepStrictEqual(yield* current, Option.some(fixed))
+        yield* invalidate(fixed)
+        deepStrictEqual([yield* current, yield* status], [Option.none(), empty])
+      })
     })
   })
 
-  test("layerConfig reads the options", function*() {
+  test("layerConfig reads refreshAhead", function*() {
     const virtual = VirtualClock.make()
-    const { layer } = yield* answering((n) => token(`token-${n}`))
+    const { layer } = yield* makeSource((n) => token(`token-${n}`))
     yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      yield* provider.get
+      const { get, status } = yield* AccessTokenProvider.AccessTokenProvider
+      yield* get
       yield* virtual.advance("52 minutes")
-      assert.strictEqual((yield* provider.status).state, "Fresh", "8 minutes are left")
+      assert.strictEqual((yield* status).state, "Fresh", "8 minutes are left")
       yield* virtual.advance(1)
-      assert.strictEqual((yield* provider.status).state, "RefreshSoon")
+      assert.strictEqual((yield* status).state, "RefreshSoon")
     }).pipe(
       Effect.provide(
         AccessTokenProvider.layerConfig({ refreshAhead: Config.succeed("10 minutes") })
@@ -188,6 +260,9 @@ describe("AccessTokenProvider", () => {
       Effect.withClock(virtual.clock),
       Effect.withRandom(Random.fixed([0]))
     )
+  })
+
+  it("the service key is the path of its module", () => {
     assert.strictEqual(
       AccessTokenProvider.AccessTokenProvider.key,
       "@store-api/core/AccessTokenProvider"
@@ -195,12 +270,13 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("status", () => {
-    heldTest(
-      "reports state, expiresAt and acquiring",
-      function*({ callers, complete, provider }) {
+    providerTest(
+      "status describes the token and the acquisition in flight",
+      heldAcquisitions,
+      function*({ startCallers, complete, provider }) {
         const none = { expiresAt: Option.none(), cooldown: Option.none() }
         deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: false })
-        yield* callers(1)
+        yield* startCallers(1)
         deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: true })
         yield* complete(token("one"))
         const expiresAt = Option.some((yield* provider.get).expiresAt)
@@ -213,11 +289,21 @@ describe("AccessTokenProvider", () => {
       }
     )
 
-    outageTest(
-      "reports the cooldown of renewals, and after expiry that of callers",
+    providerTest(
+      "status reports the cooldown of renewals if a token is valid",
+      oneThenOutage,
       function*({ after }) {
         yield* after(0, { gets: "one" })
-        yield* after(hour - 500, { gets: "one", cooldown: 750 })
+        yield* after("57 minutes", { gets: "one", cooldown: 750 })
+      }
+    )
+
+    providerTest(
+      "status reports the cooldown of callers if no token is valid",
+      oneThenOutage,
+      function*({ after }) {
+        yield* after(0, { gets: "one" })
+        yield* after(hour - 500, { gets: "one" })
         // The cooldown of renewals does not apply to callers without a token.
         yield* after(500, { state: "Expired", cooldown: 0 })
         yield* after(0, { gets: "Transport", cooldown: 1500 })
@@ -228,71 +314,96 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("the cached path", () => {
-    const reads = { wall: 0, monotonic: 0 }
-    providerTest((n) => token(`token-${n}`), {
-      clock: ({ clock }) => ({
-        ...clock,
-        unsafeCurrentTimeMillis: () => {
-          reads.wall++
-          return clock.unsafeCurrentTimeMillis()
-        },
-        unsafeCurrentTimeNanos: () => {
-          reads.monotonic++
-          return clock.unsafeCurrentTimeNanos()
+    /** Runs the steps with a cached token. `readsOfGet` counts how often `get` reads each clock. */
+    const countReads = (
+      steps: (
+        tools: Tools & {
+          readonly readsOfGet: Effect.Effect<
+            readonly [wall: number, monotonic: number],
+            AccessTokenError.AccessTokenError
+          >
         }
-      })
-    })(
-      "reads each clock once, from 1 s before acquiredAt until the margin",
-      function*({ calls, provider, virtual }) {
-        const first = yield* provider.get
+      ) => LiveSteps
+    ) => {
+      const reads = { wall: 0, monotonic: 0 }
+      return withProvider(heldRenewals(), function*(tools) {
+        const first = yield* tools.provider.get
         const readsOfGet = Effect.gen(function*() {
           const before = { ...reads }
-          assert.strictEqual(yield* provider.get, first)
+          assert.strictEqual(yield* tools.provider.get, first)
           return [reads.wall - before.wall, reads.monotonic - before.monotonic] as const
         })
-        deepStrictEqual(yield* readsOfGet, [1, 1])
-        virtual.jump(-1000)
-        deepStrictEqual(
-          yield* readsOfGet,
-          [1, 1],
-          "the wall clock moved back by the tolerance"
-        )
-        virtual.jump(1000)
-        yield* virtual.advance(hour - 4 * minute - 1)
-        deepStrictEqual(yield* readsOfGet, [1, 1], "1 ms before the margin")
-        virtual.jump(1)
-        assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the wall clock")
-        virtual.jump(-1)
-        yield* virtual.advance(1)
-        virtual.jump(-1)
-        assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the monotonic clock")
-        assert.strictEqual(
-          yield* calls,
-          1,
-          "no renewal starts while exactly the margin is left"
-        )
-      }
-    )
+        yield* Effect.gen(() => steps({ ...tools, readsOfGet }))
+      }, {
+        clock: ({ clock }) => ({
+          ...clock,
+          unsafeCurrentTimeMillis: () => {
+            reads.wall++
+            return clock.unsafeCurrentTimeMillis()
+          },
+          unsafeCurrentTimeNanos: () => {
+            reads.monotonic++
+            return clock.unsafeCurrentTimeNanos()
+          }
+        })
+      })
+    }
 
-    providerTest((n) => n === 1 ? token("one") : Effect.never, { refreshAhead: "1 seconds" })(
-      "ends at a leeway that is longer than refreshAhead",
+    const margin = 4 * minute
+
+    test("get reads each clock once until the margin", function*() {
+      yield* countReads(function*({ calls, readsOfGet, virtual }) {
+        deepStrictEqual(yield* readsOfGet, [1, 1])
+        yield* virtual.advance(hour - margin - 1)
+        deepStrictEqual(yield* readsOfGet, [1, 1])
+        assert.strictEqual(yield* calls, 1)
+      })
+    })
+
+    test("get reads each clock once if the wall clock is back by the tolerance of 1 s", function*() {
+      yield* countReads(function*({ readsOfGet, virtual }) {
+        virtual.jump(-1000)
+        deepStrictEqual(yield* readsOfGet, [1, 1])
+      })
+    })
+
+    test("the margin begins by the wall clock if that is ahead", function*() {
+      yield* countReads(function*({ readsOfGet, virtual }) {
+        yield* virtual.advance(hour - margin - 1)
+        virtual.jump(1)
+        assert.isAbove((yield* readsOfGet)[0], 1)
+      })
+    })
+
+    test("the margin begins by the monotonic clock if that is ahead", function*() {
+      yield* countReads(function*({ readsOfGet, virtual }) {
+        yield* virtual.advance(hour - margin)
+        virtual.jump(-1)
+        assert.isAbove((yield* readsOfGet)[0], 1)
+      })
+    })
+
+    providerTest(
+      "a caller waits within a leeway that is longer than refreshAhead",
+      (n) => n === 1 ? token("one") : Effect.never,
       function*({ after }) {
         yield* after(0, { gets: "one" })
         yield* after(hour - 30_000, { state: "Fresh", gets: "one", calls: 1 })
         yield* after(1, { state: "MustWait", gets: "waits" })
-      }
+      },
+      { refreshAhead: "1 seconds" }
     )
   })
 
   describe("log lines", () => {
-    const script = (n: number) => {
-      if (n === 1 || n === 3 || n === 7) return Effect.fail(outage)
-      if (n === 4) return Effect.die("an invented defect")
-      return n === 6 ? undefined : token(`token-${n}`)
-    }
+    type LogLine = readonly [level: string, message: unknown, annotations: unknown]
 
-    test("are written for each acquisition and each failed renewal, with the token's expiry and the error message", function*() {
-      const lines: Array<readonly [string, unknown, Readonly<Record<string, unknown>>]> = []
+    /** Runs the steps. `lines` contains the level, message and annotations of each log line. */
+    const withLines = (
+      acquire: Acquire,
+      steps: (tools: Tools & { readonly lines: ReadonlyArray<LogLine> }) => LiveSteps
+    ) => {
+      const lines: Array<LogLine> = []
       const logger = Logger.make(({ annotations, logLevel, message }) => {
         lines.push([
           logLevel.label,
@@ -300,56 +411,91 @@ describe("AccessTokenProvider", () => {
           Object.fromEntries(HashMap.toEntries(annotations))
         ])
       })
-      yield* timeline(script, function*({ after, complete, provider }) {
-        yield* after(0, { gets: "Transport" })
-        deepStrictEqual(lines, [], "callers without a valid token get the error")
-        yield* after("1 seconds", { gets: "token-2" })
-        const at = { expiresAt: DateTime.formatIso((yield* provider.get).expiresAt) }
-        for (const passed of [57 * minute, 750, 1500]) {
-          yield* after(passed, { gets: "token-2" })
-        }
-        const failed =
-          "Access token renewal failed; the cached token is served until it expires"
-        const reason = `${outage.message} Retry after 2026-01-15T00:57:01.750Z.`
-        deepStrictEqual(lines.splice(0), [
-          ["DEBUG", ["Access token acquired"], at],
-          ["WARN", [failed], { ...at, error: "TokenRequestError", reason }],
-          ["WARN", [failed], {
-            ...at,
-            error: "Defect",
-            reason: "the TokenSource failed with a defect"
-          }],
-          ["DEBUG", ["Access token acquired"], { expiresAt: "2026-01-15T01:57:03.250Z" }]
-        ])
+      return withProvider(acquire, (tools) => steps({ ...tools, lines })).pipe(
+        Effect.provide(logTo(logger))
+      )
+    }
+
+    const logTo = (logger: Logger.Logger<unknown, void>) =>
+      Layer.merge(
+        Logger.replace(Logger.defaultLogger, logger),
+        Logger.minimumLogLevel(LogLevel.Debug)
+      )
+
+    const servedAnyway = [
+      "Access token renewal failed; the cached token is served until it expires"
+    ]
+    const expiresAt = "2026-01-15T01:00:00.000Z"
+
+    test("an acquisition is logged with the expiry of its token", function*() {
+      yield* withLines(numberedTokens, function*({ lines, provider }) {
+        yield* provider.get
+        deepStrictEqual(lines, [["DEBUG", ["Access token acquired"], { expiresAt }]])
+      })
+    })
+
+    test("a failure that a caller gets is not logged", function*() {
+      yield* withLines(() => Effect.fail(outage), function*({ after, lines }) {
+        yield* after(0, { gets: "Transport", refreshes: "Transport" })
+        deepStrictEqual(lines, [])
+      })
+    })
+
+    test("a failed refresh is not logged if a token is cached", function*() {
+      yield* withLines(oneThenOutage, function*({ after, lines }) {
+        yield* after(0, { gets: "one" })
+        yield* after("57 minutes", { refreshes: "Transport" })
+        assert.lengthOf(lines, 1, "that of the acquisition")
+      })
+    })
+
+    test.each(
+      [
+        [
+          "with an error",
+          Effect.fail(outage),
+          {
+            error: "TokenRequestError",
+            reason: `${outage.message} Retry after 2026-01-15T00:57:00.750Z.`
+          }
+        ],
+        [
+          "with a defect",
+          Effect.die("an invented defect"),
+          { error: "Defect", reason: "the TokenSource failed with a defect" }
+        ]
+      ] as const
+    )("a warning describes a renewal that failed %s", function*([, failure, description]) {
+      yield* withLines((n) => n === 1 ? token("one") : failure, function*({ after, lines }) {
+        yield* after(0, { gets: "one" })
+        yield* after("57 minutes", { gets: "one" })
+        deepStrictEqual(lines.slice(1), [["WARN", servedAnyway, {
+          expiresAt,
+          ...description
+        }]])
+      })
+    })
+
+    test("a warning says that the token has expired during a failed renewal", function*() {
+      yield* withLines(heldRenewals(), function*({ after, complete, lines }) {
+        yield* after(0, { gets: "one" })
         yield* after(hour - 1000, { gets: "waits" })
         yield* after("1 seconds", { state: "Expired" })
         yield* complete(Effect.fail(outage))
-        deepStrictEqual(lines.map(([level, message]) => [level, message]), [
+        deepStrictEqual(lines.slice(1).map(([level, message]) => [level, message]), [
           ["WARN", ["Access token renewal failed, and the cached token is not valid any more"]]
         ])
-        assert.strictEqual((yield* Effect.flip(provider.refresh))._tag, "TokenRequestError")
-        assert.lengthOf(lines, 1, "a failed refresh is reported to its caller alone")
-      }).pipe(Effect.provide(
-        Layer.merge(
-          Logger.replace(Logger.defaultLogger, logger),
-          Logger.minimumLogLevel(LogLevel.Debug)
-        )
-      ))
+      })
     })
 
-    test("callers get the token although the logger throws", function*() {
+    test("a caller gets the token although the logger throws", function*() {
       const throwing = Logger.make(() => {
         throw new Error("an invented fault of a logger")
       })
-      yield* timeline((n) => token(`token-${n}`), function*({ after }) {
+      yield* withProvider(numberedTokens, function*({ after }) {
         yield* after(0, { gets: "token-1" })
         yield* after(0, { gets: "token-1" })
-      }).pipe(Effect.provide(
-        Layer.merge(
-          Logger.replace(Logger.defaultLogger, throwing),
-          Logger.minimumLogLevel(LogLevel.Debug)
-        )
-      ))
+      }).pipe(Effect.provide(logTo(throwing)))
     })
   })
 })

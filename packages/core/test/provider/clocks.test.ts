@@ -1,95 +1,119 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import type { LiveSteps } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Effect, Option } from "effect"
 import {
-  aged,
+  heldRenewals,
   hour,
   minute,
-  numberedTest,
+  numberedTokens,
   outage,
   providerTest,
-  renewalTest,
   settle,
-  timeline,
   token,
-  valueOf
+  tokenOfAge,
+  type Tools,
+  valueOf,
+  withProvider
 } from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, clocks", () => {
-  for (const by of [1, 24]) {
-    numberedTest(
-      `when the wall clock moves forward ${by} h, as after the machine slept, the token expires, and one acquisition replaces it`,
-      function*({ after, virtual }) {
+  const failEachTime = () => Effect.fail(outage)
+
+  const hours = [{ by: 1 }, { by: 24 }]
+
+  test.each(hours)(
+    "one acquisition replaces a token when the wall clock moves forward by $by h, as in a sleep",
+    function*({ by }) {
+      yield* withProvider(numberedTokens, function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         virtual.jump(by * hour)
         yield* after(0, { state: "Expired", gets: "token-2" })
         yield* after("30 minutes", { gets: "token-2", calls: 2 })
-      }
-    )
+      })
+    }
+  )
 
-    numberedTest(
-      `when the wall clock moves back ${by} h, the token fails with ClockMovedBack, and the next one is valid for 60 minutes`,
-      function*({ after, virtual }) {
+  test.each(hours)(
+    "a token fails with ClockMovedBack when the wall clock moves back by $by h",
+    function*({ by }) {
+      yield* withProvider(numberedTokens, function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         yield* virtual.advance("30 minutes")
         virtual.jump(-by * hour)
         yield* after(0, { current: "ClockMovedBack" })
+      })
+    }
+  )
+
+  test.each(hours)(
+    "a token that was acquired after the wall clock moved back by $by h is valid for 60 minutes",
+    function*({ by }) {
+      yield* withProvider(numberedTokens, function*({ after, virtual }) {
+        yield* after(0, { gets: "token-1" })
+        virtual.jump(-by * hour)
         yield* after(0, { gets: "token-2" })
         yield* after("59 minutes", { state: "RefreshSoon", calls: 2 })
         yield* after("1 minutes", { state: "Expired", gets: "token-3", calls: 3 })
-      }
-    )
-  }
+      })
+    }
+  )
 
-  for (
-    const [moved, by] of [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const
-  ) {
-    numberedTest(
-      `the token expires in time even if the wall clock moves back by ${moved}`,
-      function*({ after, virtual }) {
-        yield* after(0, { gets: "token-1" })
-        yield* virtual.advance("50 minutes")
-        virtual.jump(-by)
+  /** Gets a token whose wall clock moves back after 50 minutes. */
+  const moveBack = (by: number, steps: (tools: Tools) => LiveSteps) =>
+    withProvider(numberedTokens, function*(tools) {
+      yield* tools.after(0, { gets: "token-1" })
+      yield* tools.virtual.advance("50 minutes")
+      tools.virtual.jump(-by)
+      yield* Effect.gen(() => steps(tools))
+    })
+
+  const movedBack = [["900 ms", 900], ["half of the lifetime", 30 * minute]] as const
+
+  test.each(movedBack)(
+    "the token expires in time even if the wall clock moves back by %s",
+    function*([, by]) {
+      yield* moveBack(by, function*({ after }) {
         yield* after(0, { gets: "token-1" })
         yield* after(10 * minute - 1, { state: "MustWait" })
         yield* after(1, { state: "Expired", current: "Elapsed" })
         yield* after(0, { gets: "token-2", calls: 2 })
-      }
-    )
+      })
+    }
+  )
 
-    numberedTest(
-      `the token is renewed in time even if the wall clock moves back by ${moved}`,
-      function*({ after, virtual }) {
-        yield* after(0, { gets: "token-1" })
-        yield* virtual.advance("50 minutes")
-        virtual.jump(-by)
+  test.each(movedBack)(
+    "the token is renewed in time even if the wall clock moves back by %s",
+    function*([, by]) {
+      yield* moveBack(by, function*({ after }) {
         yield* after(6 * minute, { gets: "token-1", calls: 1 })
         yield* after(1, { gets: "token-1", calls: 2 })
-      }
-    )
-  }
+      })
+    }
+  )
 
-  renewalTest(
-    "callers get no failure after a clock correction",
-    function*({ after, callers, complete, got, virtual }) {
+  providerTest(
+    "a caller gets the cached token when its expiry was a clock error that has been corrected",
+    heldRenewals(),
+    function*({ after, startCallers, complete, expectOutcome, virtual }) {
       yield* after(0, { gets: "one" })
       yield* virtual.advance("3590 seconds")
-      yield* callers(1)
+      yield* startCallers(1)
       virtual.jump(20_000)
       yield* after(0, { state: "Expired", calls: 2 })
-      const caller = yield* callers(1)
+      const caller = yield* startCallers(1)
       virtual.jump(-20_000)
       yield* complete(Effect.fail(outage))
-      yield* got(caller, "one")
+      yield* expectOutcome(caller, "one")
       yield* after(0, { calls: 2 })
     }
   )
 
-  test("a token that a clock made expire is not passed to the source, which would remove it from a store as rejected", function*() {
+  test("the source gets the token that it replaces, whatever made it expire", function*() {
     const replaced: Array<string | undefined> = []
-    yield* timeline((n, _, replacing) => {
+    yield* withProvider((n, _, replacing) => {
       replaced.push(Option.getOrUndefined(Option.map(replacing, valueOf)))
       return token(`token-${n}`)
     }, function*({ provider, virtual }) {
@@ -105,8 +129,9 @@ describe("AccessTokenProvider, clocks", () => {
     deepStrictEqual(replaced, [undefined, "token-1", "token-2", "token-3", "token-4"])
   })
 
-  numberedTest(
-    "when the wall clock moves by 1 s, as NTP does, the token stays valid",
+  providerTest(
+    "the token stays valid when the wall clock moves by 1 s, as NTP does",
+    numberedTokens,
     function*({ after, virtual }) {
       for (
         const [jump, gets] of [[0, "token-1"], [-1000, "token-1"], [2000, "token-1"], [
@@ -120,7 +145,7 @@ describe("AccessTokenProvider, clocks", () => {
     }
   )
 
-  test("clock jumps during the acquisition, before and after acquiredAt is set, never extend the lifetime", function*() {
+  test("clock jumps during the acquisition never extend the lifetime", function*() {
     const jumps = [0, -900, 900, -30 * minute, 30 * minute, -hour, hour, -24 * hour, 24 * hour]
     let served = 0
     for (
@@ -128,15 +153,15 @@ describe("AccessTokenProvider, clocks", () => {
         jumps.map((after) => [before, after] as const)
       )
     ) {
-      yield* timeline((n, virtual) =>
+      yield* withProvider((n, virtual) =>
         Effect.gen(function*() {
           virtual.jump(before)
           const acquired = yield* token(`token-${n}`)
           yield* Effect.sleep("1 seconds")
           virtual.jump(after)
           return acquired
-        }), function*({ callers, provider, virtual }) {
-        yield* callers(1)
+        }), function*({ startCallers, provider, virtual }) {
+        yield* startCallers(1)
         yield* virtual.advance("1 seconds")
         const isLive = Effect.map(
           provider.status,
@@ -152,9 +177,9 @@ describe("AccessTokenProvider, clocks", () => {
     assert.isAbove(served, 1000, "most of the tokens were valid for a while")
   })
 
-  test("when the same token arrives again after the wall clock moved back, its lifetime is not extended", function*() {
+  test("the lifetime of a token that arrives again is not extended by a wall clock that moved back", function*() {
     const same = yield* Effect.withClock(token("same"), VirtualClock.make().clock)
-    yield* timeline(() => Effect.succeed(same), function*({ after, provider, virtual }) {
+    yield* withProvider(() => Effect.succeed(same), function*({ after, provider, virtual }) {
       yield* provider.get
       yield* virtual.advance("57 minutes")
       virtual.jump(-40 * minute)
@@ -163,36 +188,56 @@ describe("AccessTokenProvider, clocks", () => {
     })
   })
 
-  providerTest((n, virtual) =>
-    Effect.tap(token(`token-${n}`), () => Effect.sync(() => virtual.jump(n === 1 ? -hour : 0)))
-  )(
-    "when the wall clock moves back during the acquisition, get fails with ClockMovedBack once",
+  providerTest(
+    "get fails with ClockMovedBack once when the wall clock moves back during the acquisition",
+    (n, virtual) =>
+      Effect.tap(
+        token(`token-${n}`),
+        () => Effect.sync(() => virtual.jump(n === 1 ? -hour : 0))
+      ),
     function*({ after }) {
       yield* after(0, { gets: "ClockMovedBack" })
       yield* after("1 seconds", { gets: "token-2" })
     }
   )
 
-  providerTest(() => Effect.fail(outage))(
-    "a cooldown ends by either clock; its retryAt follows the wall clock",
-    function*({ after, provider, virtual }) {
-      // When the wall clock moves back, no request is sent until the monotonic clock reaches the end of the cooldown.
+  providerTest(
+    "a cooldown ends by the monotonic clock if the wall clock moves back",
+    failEachTime,
+    function*({ after, virtual }) {
+      yield* after(0, { gets: "Transport" })
+      virtual.jump(-hour)
+      yield* after(749, { gets: "Transport", calls: 1 })
+      yield* after(1, { gets: "Transport", calls: 2 })
+    }
+  )
+
+  providerTest(
+    "a cooldown ends once by the wall clock if that moves forward, as in a sleep",
+    failEachTime,
+    function*({ after, virtual }) {
+      yield* after(0, { gets: "Transport" })
+      virtual.jump(hour)
+      yield* after(0, { gets: "Transport", calls: 2 })
+      yield* after(0, { gets: "Transport", calls: 2 })
+    }
+  )
+
+  providerTest(
+    "the retryAt of a cooldown follows the wall clock",
+    failEachTime,
+    function*({ provider, virtual }) {
       for (const jump of [0, -hour, -24 * hour, 200]) {
         virtual.jump(jump)
         const { retryAt } = yield* Effect.flip(provider.get)
         assert.strictEqual(retryAt?.epochMillis, virtual.wall() + 750)
       }
-      yield* after(0, { calls: 1 })
-      yield* after(750, { gets: "Transport", calls: 2 })
-      // The wall clock moves forward, as after the machine slept.
-      virtual.jump(hour)
-      yield* after(0, { gets: "Transport", calls: 3 })
-      yield* after(0, { gets: "Transport", calls: 3 })
     }
   )
 
-  numberedTest(
-    "the provider uses its layer's clock, not the caller's",
+  providerTest(
+    "the provider uses its layer's clock",
+    numberedTokens,
     function*({ after, provider }) {
       yield* provider.get
       const { clock } = VirtualClock.make(Date.UTC(2030, 0, 1))
@@ -208,36 +253,60 @@ describe("AccessTokenProvider, clocks", () => {
 
 describe("AccessTokenProvider, lifetimes", () => {
   it.effect.each([1000, 100])(
-    "lifetimes of 1 s and less: at most one request per get: %d ms",
+    "one get sends at most one request for a lifetime of %d ms",
     (lifetime) =>
-      timeline((n) => token(`token-${n}`, lifetime), function*({ calls, provider, virtual }) {
-        let background = 0
-        for (let call = 0; call < 500; call++) {
-          const before = yield* calls
-          const { state } = yield* provider.status
-          yield* provider.get
-          yield* settle
-          const requests = (yield* calls) - before
-          assert.isAtMost(requests, 1)
-          if (state !== "Empty" && state !== "Expired") background += requests
-          yield* virtual.advance("10 millis")
+      withProvider(
+        (n) => token(`token-${n}`, lifetime),
+        function*({ calls, provider, virtual }) {
+          let background = 0
+          for (let call = 0; call < 500; call++) {
+            const before = yield* calls
+            const { state } = yield* provider.status
+            yield* provider.get
+            yield* settle
+            const requests = (yield* calls) - before
+            assert.isAtMost(requests, 1)
+            if (state !== "Empty" && state !== "Expired") background += requests
+            yield* virtual.advance("10 millis")
+          }
+          assert.isAtMost(background, 5, "5 seconds")
         }
-        assert.isAtMost(background, 5, "5 seconds")
-      })
+      )
   )
 
-  it.effect.each([0, -5000])(
-    "lifetimes of 0 and less: get fails with DeadOnArrival, its expiry and the current time, and sends no request during the cooldown: %d ms",
-    (lifetime) =>
-      timeline(() => aged("expired", hour, lifetime), function*({ after, provider, virtual }) {
-        const error = yield* Effect.flip(provider.get)
-        assert(error._tag === "TokenExpiredError" && error.retryAt !== undefined)
-        assert.strictEqual(error.reason, "DeadOnArrival")
-        assert.strictEqual(error.expiredAt.epochMillis, virtual.wall() + lifetime)
-        assert.strictEqual(error.checkedAt.epochMillis, virtual.wall())
-        yield* after(0, { gets: "DeadOnArrival", calls: 1 })
-        yield* after("1 seconds", { gets: "DeadOnArrival", calls: 2 })
+  const expired = [{ lifetime: 0 }, { lifetime: -5000 }]
+
+  test.each(expired)(
+    "get fails with DeadOnArrival at a lifetime of $lifetime ms",
+    function*({ lifetime }) {
+      yield* withProvider(
+        () => tokenOfAge("expired", hour, lifetime),
+        function*({ provider, virtual }) {
+          const error = yield* Effect.flip(provider.get)
+          assert(error._tag === "TokenExpiredError")
+          deepStrictEqual([
+            error.reason,
+            error.expiredAt.epochMillis,
+            error.checkedAt.epochMillis
+          ], [
+            "DeadOnArrival",
+            virtual.wall() + lifetime,
+            virtual.wall()
+          ])
+        }
+      )
+    }
+  )
+
+  test.each(expired)(
+    "a cooldown follows a token with a lifetime of $lifetime ms",
+    function*({ lifetime }) {
+      yield* withProvider(() => tokenOfAge("expired", hour, lifetime), function*({ after }) {
+        yield* after(0, { gets: "DeadOnArrival", cooldown: 750 })
+        yield* after(749, { gets: "DeadOnArrival", calls: 1 })
+        yield* after(1, { gets: "DeadOnArrival", calls: 2 })
       })
+    }
   )
 
   it.effect.each([
@@ -256,7 +325,7 @@ describe("AccessTokenProvider, lifetimes", () => {
   ])(
     "the lifetime by the monotonic clock is measured from $measured",
     ({ afterwards, during, lifetime }) =>
-      timeline(
+      withProvider(
         (_, virtual) =>
           Effect.gen(function*() {
             const acquired = yield* token("one")
@@ -264,8 +333,8 @@ describe("AccessTokenProvider, lifetimes", () => {
             virtual.jump(during * minute)
             return acquired
           }),
-        function*({ after, callers, provider, virtual }) {
-          yield* callers(1)
+        function*({ after, startCallers, provider, virtual }) {
+          yield* startCallers(1)
           yield* virtual.advance("1 minute")
           virtual.jump(afterwards * minute)
           yield* after(lifetime * minute - 1, { state: "MustWait" })
@@ -278,15 +347,15 @@ describe("AccessTokenProvider, lifetimes", () => {
       )
   )
 
-  providerTest((_, virtual) =>
-    Effect.gen(function*() {
-      virtual.jump(900)
-      const ahead = yield* token("ahead")
-      virtual.jump(-900)
-      return ahead
-    })
-  )(
-    "never exceeds the full lifetime, even if acquiredAt is ahead of the wall clock",
+  providerTest(
+    "a token expires after its full lifetime even if acquiredAt is ahead of the wall clock",
+    (_, virtual) =>
+      Effect.gen(function*() {
+        virtual.jump(900)
+        const ahead = yield* token("ahead")
+        virtual.jump(-900)
+        return ahead
+      }),
     function*({ after, provider }) {
       yield* provider.get
       yield* after(hour - 1, { state: "MustWait" })
@@ -295,8 +364,9 @@ describe("AccessTokenProvider, lifetimes", () => {
     }
   )
 
-  providerTest((n) => n === 1 ? token("one") : aged("two", 0, 50 * minute))(
-    "does not depend on an earlier token with the same expiresAt",
+  providerTest(
+    "the lifetime does not depend on an earlier token with the same expiresAt",
+    (n) => n === 1 ? token("one") : tokenOfAge("two", 0, 50 * minute),
     function*({ after, provider, virtual }) {
       const one = yield* provider.get
       yield* virtual.advance(50 * minute)
@@ -308,8 +378,9 @@ describe("AccessTokenProvider, lifetimes", () => {
     }
   )
 
-  providerTest(() => token("sliding", "100 seconds"))(
-    "grows with a later expiry of the value",
+  providerTest(
+    "the lifetime grows when the same value arrives with a later expiry",
+    () => token("sliding", "100 seconds"),
     function*({ after }) {
       yield* after(0, { gets: "sliding" })
       yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })

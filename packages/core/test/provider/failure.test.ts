@@ -3,19 +3,20 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError } from "@store-api/core"
 import { DateTime, Effect, Fiber, Option } from "effect"
 import {
+  type Acquire,
   type Acquisition,
-  heldTest,
+  heldAcquisitions,
+  heldRenewals,
   hour,
   minute,
   outage,
   providerTest,
-  renewalTest,
   settle,
-  timeline,
-  token
+  token,
+  withProvider
 } from "../support/scriptedSource.js"
 
-const failing = providerTest(() => Effect.fail(outage))
+const failEachTime: Acquire = () => Effect.fail(outage)
 
 const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status = 400) =>
   new AccessTokenError.TokenRefusedError({ reason, httpStatus: status })
@@ -43,12 +44,22 @@ const expectWait = (
   })
 
 describe("AccessTokenProvider, failure", () => {
-  heldTest(
-    "waiting callers get the failure; the cooldown follows",
-    function*({ after, callers, complete, got }) {
-      const waiting = yield* callers(5)
+  providerTest(
+    "waiting callers get the failure of the acquisition",
+    heldAcquisitions,
+    function*({ complete, expectOutcome, startCallers }) {
+      const waiting = yield* startCallers(5)
       yield* complete(Effect.fail(outage))
-      yield* got(waiting, "Transport")
+      yield* expectOutcome(waiting, "Transport")
+    }
+  )
+
+  providerTest(
+    "the first caller after the cooldown starts an acquisition",
+    heldAcquisitions,
+    function*({ after, complete, startCallers }) {
+      yield* startCallers(1)
+      yield* complete(Effect.fail(outage))
       yield* after(749, { gets: "Transport", calls: 1 })
       yield* after(1, { gets: "waits", calls: 2 })
       yield* complete(token("back"))
@@ -56,30 +67,49 @@ describe("AccessTokenProvider, failure", () => {
     }
   )
 
-  failing(
-    "within the cooldown get fails with the last error and its retryAt",
+  providerTest(
+    "get fails with the last error during the cooldown",
+    failEachTime,
     function*({ after, provider, virtual }) {
       const first = yield* Effect.flip(provider.get)
-      const until = first.retryAt?.epochMillis
-      assert.strictEqual(until, virtual.wall() + 750)
-      const { cooldown, state } = yield* provider.status
-      deepStrictEqual([state, Option.getOrThrow(cooldown).error], [
-        "Empty",
-        "TokenRequestError"
-      ])
-      assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
+      assert.strictEqual(first.retryAt?.epochMillis, virtual.wall() + 750)
       yield* virtual.advance(0.25)
       assert.strictEqual(
         yield* Effect.flip(provider.get),
         first,
         "a fraction of a millisecond does not change retryAt"
       )
+      yield* after(0, { calls: 1 })
+    }
+  )
+
+  providerTest("status describes the cooldown", failEachTime, function*({ provider }) {
+    const { retryAt } = yield* Effect.flip(provider.get)
+    const { cooldown, state } = yield* provider.status
+    const { error, until } = Option.getOrThrow(cooldown)
+    deepStrictEqual([state, error, until], ["Empty", "TokenRequestError", retryAt])
+  })
+
+  providerTest(
+    "the retryAt of the last error stays when the wall clock moves by 1 ms",
+    failEachTime,
+    function*({ provider, virtual }) {
+      const first = yield* Effect.flip(provider.get)
+      yield* virtual.advance(0.25)
       virtual.jump(1)
       assert.strictEqual(yield* Effect.flip(provider.get), first)
-      virtual.jump(-10)
-      const moved = yield* Effect.flip(provider.get)
-      assert.strictEqual(moved.retryAt?.epochMillis, Math.ceil(virtual.wall() + 749.75))
-      yield* after(0, { calls: 1 })
+    }
+  )
+
+  providerTest(
+    "the retryAt of the last error is rounded up when the wall clock moves back",
+    failEachTime,
+    function*({ provider, virtual }) {
+      yield* Effect.flip(provider.get)
+      yield* virtual.advance(0.25)
+      virtual.jump(-9)
+      const { retryAt } = yield* Effect.flip(provider.get)
+      assert.strictEqual(retryAt?.epochMillis, Math.ceil(virtual.wall() + 749.75))
     }
   )
 
@@ -93,7 +123,7 @@ describe("AccessTokenProvider, failure", () => {
         string,
         AccessTokenError.AccessTokenError,
         ReadonlyArray<number>,
-        Parameters<typeof timeline>[2]
+        Parameters<typeof withProvider>[2]
       ]
     >([
       ["the endpoint cannot be reached: up to 5 s", outage, to5s, {}],
@@ -118,9 +148,9 @@ describe("AccessTokenProvider, failure", () => {
       }],
       ["the random number is 0.5", outage, [875, 1750, 3500], { chance: 0.5 }]
     ])(
-      "doubles after each failure, when %s",
+      "the cooldown doubles after each failure: %s",
       ([, failure, expected, options]) =>
-        timeline(() => Effect.fail(failure), function*({ after }) {
+        withProvider(() => Effect.fail(failure), function*({ after }) {
           const { reason } = failure as { readonly reason: string }
           for (const [index, length] of expected.entries()) {
             yield* after(0, { gets: reason, cooldown: length })
@@ -130,8 +160,9 @@ describe("AccessTokenProvider, failure", () => {
         }, options)
     )
 
-    providerTest((n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage))(
-      "doubles up to 60 s while callers get a valid token",
+    providerTest(
+      "the cooldown doubles up to 60 s if callers get a valid token",
+      (n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage),
       function*({ after }) {
         yield* after(0, { gets: "cached" })
         yield* after(10 * hour - 4 * minute + 1, { gets: "cached", calls: 2 })
@@ -151,17 +182,18 @@ describe("AccessTokenProvider, failure", () => {
         750
       ]] as const
     )(
-      "Retry-After lengthens a cooldown, up to an hour, and never shortens it: %s",
+      "Retry-After lengthens a cooldown to one hour at most: %s",
       ([, retryAfter, expected]) =>
-        timeline(() => limited(retryAfter), function*({ after, provider }) {
+        withProvider(() => limited(retryAfter), function*({ after, provider }) {
           yield* expectWait(provider.get, expected)
           yield* after(expected - 1, { gets: "RateLimited", calls: 1 })
           yield* after(1, { gets: "RateLimited", calls: 2 })
         })
     )
 
-    providerTest((n) => n === 1 ? token("one", "60 seconds") : limited(60_000))(
-      "follows the Retry-After of a renewal, even after the token expired",
+    providerTest(
+      "the cooldown follows the Retry-After of a renewal even after the token expired",
+      (n) => n === 1 ? token("one", "60 seconds") : limited(60_000),
       function*({ after, provider, virtual }) {
         yield* provider.get
         yield* after(50_000, { gets: "one" })
@@ -171,19 +203,29 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    failing(
-      "refresh sends a request during a cooldown and resets the cooldowns",
+    providerTest(
+      "refresh sends a request during a cooldown",
+      failEachTime,
+      function*({ after }) {
+        yield* after(0, { gets: "Transport" })
+        yield* after(0, { refreshes: "Transport", calls: 2 })
+      }
+    )
+
+    providerTest(
+      "refresh resets the length of the cooldown",
+      failEachTime,
       function*({ after, provider }) {
         yield* after(0, { gets: "Transport" })
         yield* after(750, { gets: "Transport" })
         yield* after(1500, { gets: "Transport", calls: 3 })
         yield* expectWait(provider.refresh, 750)
-        yield* after(0, { calls: 4 })
       }
     )
 
-    providerTest((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage))(
-      "is reset by a success",
+    providerTest(
+      "a success resets the cooldown",
+      (n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage),
       function*({ after }) {
         yield* after(0, { gets: "Transport", cooldown: 750 })
         yield* after(750, { gets: "Transport", cooldown: 1500 })
@@ -193,8 +235,9 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    renewalTest(
-      "is in the error of a refresh that joins a renewal",
+    providerTest(
+      "a refresh that joins a failing renewal fails with the cooldown of the renewal",
+      heldRenewals(),
       function*({ after, complete, provider, virtual }) {
         yield* provider.get
         yield* virtual.advance(hour - 100_000)
@@ -234,15 +277,15 @@ describe("AccessTokenProvider, failure", () => {
       ],
       ["interrupts itself", "Transport", "SOURCE_INTERRUPTED", () => Effect.interrupt]
     ])(
-      "that %s: waiting callers get %s, later ones the code %s until the cooldown ends",
+      "a source that %s counts as a failed acquisition: callers get %s with the code %s",
       ([, outcome, code, fault]) =>
-        timeline(
+        withProvider(
           (n) =>
             n === 1
               ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault))
               : token("works"),
-          function*({ after, callers, got, provider }) {
-            yield* got(yield* callers(3), outcome)
+          function*({ after, startCallers, expectOutcome, provider }) {
+            yield* expectOutcome(yield* startCallers(3), outcome)
             const error = yield* Effect.flip(provider.get)
             if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
             deepStrictEqual([error.reason, error.code], ["Transport", code])

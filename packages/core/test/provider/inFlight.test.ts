@@ -16,16 +16,18 @@ import {
   type Tracer
 } from "effect"
 import {
-  answering,
-  heldTest,
+  heldAcquisitions,
+  heldRenewals,
   hour,
+  makeSource,
   minute,
+  numberedTokens,
   outcomeOf,
-  renewalTest,
+  providerTest,
   settle,
-  timeline,
   token,
-  type Tools
+  type Tools,
+  withProvider
 } from "../support/scriptedSource.js"
 import { observed } from "../support/telemetry.js"
 
@@ -57,7 +59,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       test(title, function*() {
         let parked = 0
         for (let operations = 1; operations <= 40; operations++) {
-          yield* timeline(() => undefined, function*(tools) {
+          yield* withProvider(() => undefined, function*(tools) {
             const parking = runParked(outcomeOf(tools.provider.get), operations)
             yield* settle
             if (parking.isParked()) parked++
@@ -69,39 +71,39 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     }
 
     parkedTest(
-      "fails and interrupts when the scope closes",
-      function*({ calls, close, fiber, interrupted, release }) {
+      "a parked caller fails when the scope closes",
+      function*({ calls, close, fiber, interruptions, release }) {
         yield* close
         release()
         assert.strictEqual(yield* Fiber.join(fiber), "Closed")
         yield* settle
-        assert.strictEqual(yield* interrupted, yield* calls)
+        assert.strictEqual(yield* interruptions, yield* calls)
       }
     )
 
     parkedTest(
-      "joins another acquisition",
-      function*({ after, callers, complete, fiber, got, provider, release }) {
-        const other = yield* callers(1, provider.refresh)
+      "a parked caller joins the acquisition of another caller",
+      function*({ after, startCallers, complete, fiber, expectOutcome, provider, release }) {
+        const other = yield* startCallers(1, provider.refresh)
         release()
         yield* settle
         yield* complete(token("shared"))
-        yield* got(other, "shared")
+        yield* expectOutcome(other, "shared")
         assert.strictEqual(yield* Fiber.join(fiber), "shared")
         yield* after(0, { calls: 1 })
       }
     )
 
     parkedTest(
-      "is interrupted: the next caller goes on",
-      function*({ after, callers, complete, fiber, got, release }) {
+      "the next caller continues the acquisition of a parked caller that was interrupted",
+      function*({ after, startCallers, complete, fiber, expectOutcome, release }) {
         yield* Fiber.interruptFork(fiber)
         yield* settle
         release()
         yield* Fiber.await(fiber)
-        const next = yield* callers(1)
+        const next = yield* startCallers(1)
         yield* complete(token("served"))
-        yield* got(next, "served")
+        yield* expectOutcome(next, "served")
         yield* after(0, { calls: 1 })
       }
     )
@@ -146,13 +148,13 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       n === 1 ? token("one") : Effect.zipRight(Effect.sleep("15 seconds"), token(`token-${n}`))
 
     test.each(Object.entries(states))(
-      "is never torn, interrupted after any step: %s",
+      "an acquireRelease that asks for a token is completed if it is interrupted after any step: %s",
       function*([, reach]) {
         let interrupted = 0
         for (const call of ["get", "refresh"] as const) {
           for (let steps = 0; steps < 30; steps++) {
             const seen: Array<string> = []
-            yield* timeline(slowly, function*(tools) {
+            yield* withProvider(slowly, function*(tools) {
               yield* reach(tools)
               const acquire = Effect.sync(() => seen.push("acquire")).pipe(
                 Effect.zipRight(Effect.exit(tools.provider[call])),
@@ -176,51 +178,75 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     )
   })
 
-  test("a caller whose token expires after it arrived but before the caller resumes acquires another one", function*() {
+  test("a caller acquires another token if its token expires before the caller resumes", function*() {
     const callersWait = yield* Deferred.make<void>()
     const script = (n: number) =>
       Effect.zipRight(Deferred.await(callersWait), token(`token-${n}`, "1 seconds"))
-    yield* timeline(script, function*({ after, callers, got, provider, virtual }) {
-      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-      yield* Deferred.succeed(callersWait, undefined)
-      // Yields until the token has arrived. The waiting callers have not read the clock yet.
-      while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
-      virtual.jump(2000)
-      for (const caller of waiting) yield* got(caller, "token-2")
-      yield* after(0, { calls: 2 })
-    })
+    yield* withProvider(
+      script,
+      function*({ after, startCallers, expectOutcome, provider, virtual }) {
+        const waiting = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
+        yield* Deferred.succeed(callersWait, undefined)
+        // Yields until the token has arrived. The waiting callers have not read the clock yet.
+        while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
+        virtual.jump(2000)
+        for (const caller of waiting) yield* expectOutcome(caller, "token-2")
+        yield* after(0, { calls: 2 })
+      }
+    )
   })
 
   describe("closing the scope", () => {
-    heldTest(
-      "interrupts it; callers get Closed",
-      function*({ after, callers, close, got, interrupted, provider }) {
-        const closed = {
+    providerTest(
+      "closing the scope interrupts the acquisition",
+      heldAcquisitions,
+      function*({ after, close, interruptions, provider, startCallers }) {
+        // An uninterruptible caller does not make the acquisition uninterruptible.
+        yield* startCallers(1, Effect.uninterruptible(provider.get))
+        yield* close
+        assert.strictEqual(yield* interruptions, 1)
+        yield* after(0, { calls: 1 })
+      }
+    )
+
+    providerTest(
+      "closing the scope fails waiting callers with Closed",
+      heldAcquisitions,
+      function*({ close, expectOutcome, provider, startCallers }) {
+        const waiting = [
+          yield* startCallers(10),
+          yield* startCallers(1, Effect.uninterruptible(provider.get))
+        ]
+        yield* close
+        for (const caller of waiting) yield* expectOutcome(caller, "Closed")
+      }
+    )
+
+    providerTest(
+      "every call of a closed provider fails with Closed",
+      numberedTokens,
+      function*({ after, close, provider }) {
+        yield* close
+        yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 0 })
+        yield* provider.invalidate(yield* token("any"))
+        deepStrictEqual(yield* provider.status, {
           state: "Closed",
           expiresAt: Option.none(),
           acquiring: false,
           cooldown: Option.none()
-        } as const
-        const waiting = yield* callers(10)
-        // An uninterruptible caller does not make the acquisition uninterruptible.
-        const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
-        yield* close
-        assert.strictEqual(yield* interrupted, 1)
-        for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
-        yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
-        yield* provider.invalidate(yield* token("any"))
-        deepStrictEqual(yield* provider.status, closed)
+        })
       }
     )
 
-    renewalTest(
-      "fails callers of a renewal, valid token or not",
-      function*({ after, callers, close, got, provider }) {
+    providerTest(
+      "closing the scope fails callers of a renewal even if the token is valid",
+      heldRenewals(),
+      function*({ after, startCallers, close, expectOutcome, provider }) {
         yield* provider.get
         yield* after("3580 seconds", { state: "MustWait" })
-        const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+        const waiting = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
         yield* close
-        for (const caller of waiting) yield* got(caller, "Closed")
+        for (const caller of waiting) yield* expectOutcome(caller, "Closed")
         yield* after(0, { gets: "Closed" })
       }
     )
@@ -229,11 +255,11 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       const released = yield* Deferred.make<void>()
       const script = () =>
         Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token("late")))
-      yield* timeline(script, function*({ after, callers, close, got }) {
-        const waiting = yield* callers(1)
+      yield* withProvider(script, function*({ after, startCallers, close, expectOutcome }) {
+        const waiting = yield* startCallers(1)
         const closing = yield* Effect.fork(close)
         // The caller fails immediately, although the source hangs.
-        yield* got(waiting, "Closed")
+        yield* expectOutcome(waiting, "Closed")
         yield* Deferred.succeed(released, undefined)
         yield* Fiber.join(closing)
         yield* after(0, { state: "Closed", gets: "Closed" })
@@ -241,7 +267,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     })
   })
 
-  test("a tracer and a logger in a merged layer record the acquisition without the caller's span and annotations", function*() {
+  test("an acquisition is recorded without the caller's telemetry context", function*() {
     const spans: Array<Tracer.Span> = []
     const spanEvents: Array<readonly [span: string, event: string]> = []
     const seeEvents = (span: Tracer.Span) => {
@@ -272,7 +298,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       ),
       Logger.minimumLogLevel(LogLevel.Debug)
     )
-    const source = yield* answering((n) => token(`token-${n}`))
+    const source = yield* makeSource((n) => token(`token-${n}`))
     // The telemetry is merged with the provider's layer, not provided to it. The outer span is not the parent.
     const Provider = Layer.provide(AccessTokenProvider.layer(), source.layer)
     const program = Effect.gen(function*() {

@@ -6,15 +6,15 @@ import { test } from "@store-api/testing/test"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
 import {
   type Acquisition,
-  aged,
-  answering,
   hour,
+  makeSource,
   minute,
+  numberedTokens,
   outage,
-  run,
   settle,
-  timeline,
-  token
+  token,
+  tokenOfAge,
+  withProvider
 } from "../support/scriptedSource.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
@@ -71,13 +71,14 @@ const labelled = <A, E, R>(store: string, effect: Effect.Effect<A, E, R>) =>
   Effect.tagMetrics(effect, "store", store)
 
 /** Declares a test of a provider whose series have this `store` label. */
-const metricsTest =
-  (store: string, script: Parameters<typeof timeline>[0]) =>
-  (title: string, steps: Parameters<typeof timeline>[1]) => {
-    test(title, function*() {
-      yield* labelled(store, timeline(script, steps))
-    })
-  }
+const metricsTest = (
+  title: string,
+  store: string,
+  ...run: Parameters<typeof withProvider>
+): void =>
+  test(title, function*() {
+    yield* labelled(store, withProvider(...run))
+  })
 
 describe("AccessTokenProvider, metrics", () => {
   it("every error has its own acquisition outcome", () => {
@@ -91,8 +92,10 @@ describe("AccessTokenProvider, metrics", () => {
     )
   })
 
-  metricsTest("initial", () => token("one"))(
-    "every series exists before the first acquisition, with the value 0, its documented name, type, description and unit",
+  metricsTest(
+    "every series has its documented name, type, description, unit",
+    "initial",
+    () => token("one"),
     function*() {
       yield* expectSeries("initial", {})
       const described = (yield* labelledSeries("initial")).map((
@@ -121,10 +124,9 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest(
+    "an acquisition changes the series of its outcome, its duration, its token's expiry",
     "success",
-    (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250))
-  )(
-    "an acquisition records its outcome, duration and the token's expiry",
+    (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)),
     function*({ provider, virtual }) {
       const first = yield* provider.get
       const after = {
@@ -158,16 +160,16 @@ describe("AccessTokenProvider, metrics", () => {
     ),
     TokenRequestError: Effect.fail(outage),
     TokenResponseError: Effect.fail(new AccessTokenError.TokenResponseError({ problems: [] })),
-    TokenExpiredError: aged("expired", hour, -1),
+    TokenExpiredError: tokenOfAge("expired", hour, -1),
     Defect: Effect.die("an invented defect")
   }
 
   it.effect.each(Object.entries(failures))(
-    "a failed acquisition without a cached token: %s",
+    "a failed acquisition counts its outcome: %s",
     ([outcome, acquire]) =>
       labelled(
         outcome,
-        timeline(
+        withProvider(
           (_, virtual) => Effect.zipRight(virtual.advance(2000), acquire),
           function*({ provider }) {
             // During the cooldown no acquisition starts.
@@ -184,8 +186,10 @@ describe("AccessTokenProvider, metrics", () => {
       )
   )
 
-  metricsTest("renewal", (n) => n === 1 ? token("one") : Effect.fail(outage))(
+  metricsTest(
     "a failed renewal does not change the expiry of the cached token",
+    "renewal",
+    (n) => n === 1 ? token("one") : Effect.fail(outage),
     function*({ after, provider }) {
       const { expiresAt } = yield* provider.get
       yield* after(57 * minute, { gets: "one" })
@@ -199,8 +203,10 @@ describe("AccessTokenProvider, metrics", () => {
     }
   )
 
-  metricsTest("no progress", () => aged("same", hour - minute, minute))(
-    "a renewal without progress is a success and a cooldown",
+  metricsTest(
+    "a renewal without progress counts as a success with a cooldown",
+    "no progress",
+    () => tokenOfAge("same", hour - minute, minute),
     function*({ after, provider }) {
       const { expiresAt } = yield* provider.get
       const expiry = expiresAt.epochMillis / 1000
@@ -219,52 +225,60 @@ describe("AccessTokenProvider, metrics", () => {
     }
   )
 
-  metricsTest("joined", () => undefined)(
-    "callers_joined counts callers that join",
-    function*({ callers, complete, provider, virtual }) {
+  metricsTest(
+    "callers_joined counts the callers that join an acquisition",
+    "joined",
+    () => undefined,
+    function*({ startCallers, complete, provider, virtual }) {
       const joined = (count: number) =>
         Effect.map(
           seriesOf("joined"),
           (series) => assert.strictEqual(series["callers_joined"], count)
         )
-      yield* callers(1000)
+      yield* startCallers(1000)
       yield* complete(token("one"))
       yield* joined(999)
       yield* virtual.advance(59 * minute + 20_000)
       // The renewal runs in the background: all three callers get the cached token.
-      yield* callers(3)
+      yield* startCallers(3)
       yield* joined(999)
       yield* virtual.advance(20_000)
-      yield* callers(1, provider.refresh)
+      yield* startCallers(1, provider.refresh)
       yield* joined(1000)
       // Within the leeway callers wait. The interrupted one counts, too.
-      yield* callers(3)
-      yield* Fiber.interrupt(yield* callers(1))
+      yield* startCallers(3)
+      yield* Fiber.interrupt(yield* startCallers(1))
       yield* joined(1004)
       yield* complete(token("two"))
       yield* joined(1004)
     }
   )
 
-  metricsTest("rejected", (n) => token(`token-${n}`))(
-    "a rejection counts as Dropped, or as Kept without budget; an older token's does not",
-    function*({ provider, virtual }) {
-      const first = yield* provider.get
-      yield* virtual.advance(1000)
-      for (let rejection = 0; rejection < 2; rejection++) {
-        yield* provider.invalidate(first)
-        yield* expectSeries("rejected", {
-          "acquisitions Success": 1,
-          duration: [1, 0],
-          "rejections Dropped": 1
-        })
-      }
-      for (let rejection = 2; rejection <= 5; rejection++) {
+  metricsTest(
+    "a rejection of the cached token counts as Dropped",
+    "dropped",
+    numberedTokens,
+    function*({ provider }) {
+      yield* provider.invalidate(yield* provider.get)
+      yield* expectSeries("dropped", {
+        "acquisitions Success": 1,
+        duration: [1, 0],
+        "rejections Dropped": 1
+      })
+    }
+  )
+
+  metricsTest(
+    "a rejection without budget counts as Kept",
+    "kept",
+    numberedTokens,
+    function*({ provider }) {
+      for (let rejection = 0; rejection < 5; rejection++) {
         yield* provider.invalidate(yield* provider.get)
       }
       const last = yield* provider.get
-      for (const token of [last, last, first]) yield* provider.invalidate(token)
-      yield* expectSeries("rejected", {
+      for (const token of [last, last]) yield* provider.invalidate(token)
+      yield* expectSeries("kept", {
         "acquisitions Success": 6,
         duration: [6, 0],
         "rejections Dropped": 5,
@@ -274,12 +288,31 @@ describe("AccessTokenProvider, metrics", () => {
     }
   )
 
-  metricsTest("closed", (n) => n === 1 ? token("one") : undefined)(
-    "closing resets the expiry, and nothing counts from then on",
-    function*({ callers, close, provider }) {
+  metricsTest(
+    "a rejection of an older token is not counted",
+    "older",
+    numberedTokens,
+    function*({ provider, virtual }) {
+      const older = yield* provider.get
+      yield* virtual.advance(1000)
+      const { expiresAt } = yield* provider.refresh
+      yield* provider.invalidate(older)
+      yield* expectSeries("older", {
+        "acquisitions Success": 2,
+        duration: [2, 0],
+        expiry: expiresAt.epochMillis / 1000
+      })
+    }
+  )
+
+  metricsTest(
+    "nothing counts after the provider was closed",
+    "closed",
+    (n) => n === 1 ? token("one") : undefined,
+    function*({ startCallers, close, provider }) {
       const one = yield* provider.get
       assert.isAbove(Number((yield* seriesOf("closed"))["expiry"]), 0)
-      yield* callers(1, provider.refresh)
+      yield* startCallers(1, provider.refresh)
       yield* close
       for (const call of [provider.get, provider.refresh]) yield* Effect.exit(call)
       yield* provider.invalidate(one)
@@ -289,7 +322,7 @@ describe("AccessTokenProvider, metrics", () => {
 
   test("closing a provider does not reset the expiry of another one with the same labels", function*() {
     const provider = Effect.gen(function*() {
-      const source = yield* answering((n) => token(`token-${n}`))
+      const source = yield* makeSource((n) => token(`token-${n}`))
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(
         Layer.provide(AccessTokenProvider.layer(), source.layer),
@@ -318,10 +351,10 @@ describe("AccessTokenProvider, metrics", () => {
     }
   })
 
-  test("series have the labels of the layer, not those of the caller", function*() {
+  test("series have the labels of the layer", function*() {
     const build = (store: string) =>
       Effect.gen(function*() {
-        const source = yield* answering((n) =>
+        const source = yield* makeSource((n) =>
           Effect.zipRight(Effect.yieldNow(), n === 1 ? token(store) : Effect.fail(outage))
         )
         const provider = AccessTokenProvider.layer().pipe(Layer.provide(source.layer))
@@ -378,13 +411,12 @@ describe("AccessTokenProvider, metrics", () => {
       const script = () => Effect.zipRight(operations(count), token("one"))
       yield* labelled(
         store,
-        run(script, ({ provider }) =>
-          Effect.gen(function*() {
-            yield* Effect.flatMap(provider.get, provider.invalidate)
-            yield* settle
-            assert.strictEqual((yield* provider.status).state, "Empty")
-            assert.strictEqual((yield* seriesOf(store))["expiry"], 0, store)
-          }))
+        withProvider(script, function*({ provider }) {
+          yield* Effect.flatMap(provider.get, provider.invalidate)
+          yield* settle
+          assert.strictEqual((yield* provider.status).state, "Empty")
+          assert.strictEqual((yield* seriesOf(store))["expiry"], 0, store)
+        })
       )
     }
   })

@@ -3,15 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import type { AccessTokenProvider } from "@store-api/core"
 import { Effect, FastCheck as fc, Option } from "effect"
 import {
-  aged,
+  heldRenewals,
   hour,
   minute,
-  numberedTest,
+  numberedTokens,
   outage,
   providerTest,
-  renewalTest,
-  timeline,
-  token
+  token,
+  tokenOfAge,
+  withProvider
 } from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, rejection", () => {
@@ -26,13 +26,18 @@ describe("AccessTokenProvider, rejection", () => {
       return dropped
     })
 
-  numberedTest("does nothing when no token is cached", function*({ after, provider }) {
-    yield* provider.invalidate(yield* token("one"))
-    yield* after(0, { state: "Empty", calls: 0 })
-  })
+  providerTest(
+    "invalidate does nothing when no token is cached",
+    numberedTokens,
+    function*({ after, provider }) {
+      yield* provider.invalidate(yield* token("one"))
+      yield* after(0, { state: "Empty", calls: 0 })
+    }
+  )
 
-  numberedTest(
-    "five take effect at once, one more per minute, up to five",
+  providerTest(
+    "five rejections take effect at once, or later one per minute",
+    numberedTokens,
     function*({ after, provider, virtual }) {
       const half = minute / 2
       const steps = [[0, 20, 5], [minute - 1, 2, 0], [1, 2, 1], [1.5 * minute, 2, 1], [
@@ -49,8 +54,9 @@ describe("AccessTokenProvider, rejection", () => {
     }
   )
 
-  numberedTest(
-    "five take effect after a sleep in which the monotonic clock stood",
+  providerTest(
+    "five rejections take effect after a sleep in which the monotonic clock stood",
+    numberedTokens,
     function*({ provider, virtual }) {
       assert.strictEqual(yield* rejectTokens(provider, 20), 5)
       virtual.jump(3 * hour)
@@ -58,8 +64,9 @@ describe("AccessTokenProvider, rejection", () => {
     }
   )
 
-  numberedTest(
+  providerTest(
     "a wall clock that moves back does not take away the budget",
+    numberedTokens,
     function*({ provider, virtual }) {
       assert.strictEqual(yield* rejectTokens(provider, 20), 5)
       yield* virtual.advance(minute)
@@ -68,8 +75,9 @@ describe("AccessTokenProvider, rejection", () => {
     }
   )
 
-  providerTest((n) => n % 2 === 0 ? aged("same", 0, hour) : token(`token-${n}`))(
+  providerTest(
     "a refresh, a renewal or a token that the endpoint returns again does not change the budget",
+    (n) => n % 2 === 0 ? tokenOfAge("same", 0, hour) : token(`token-${n}`),
     function*({ provider, virtual }) {
       assert.strictEqual(yield* rejectTokens(provider, 3), 3)
       yield* virtual.advance(2000)
@@ -124,7 +132,7 @@ describe("AccessTokenProvider, rejection", () => {
   }) => {
     let passed = 0
     const requests: Array<number> = []
-    await Effect.runPromise(timeline((n) => {
+    await Effect.runPromise(withProvider((n) => {
       requests.push(passed)
       return token(`token-${n}`, lifetime)
     }, function*({ provider, virtual }) {
@@ -157,7 +165,7 @@ describe("AccessTokenProvider, rejection", () => {
     )
 
   it(
-    "in any ten minutes and at any rhythm of calls, an API that rejects everything costs at most 15 token requests more",
+    "an API that rejects everything costs at most 15 more token requests in any ten minutes, at any rhythm of calls",
     async () => {
       let reached = 0
       await fc.assert(
@@ -180,7 +188,7 @@ describe("AccessTokenProvider, rejection", () => {
   )
 
   it(
-    "with tokens that expire in between, it costs at most 5 more, and one more per minute",
+    "an API that rejects everything costs at most 5 more token requests plus one per minute if tokens expire meanwhile",
     () =>
       fc.assert(
         fc.asyncProperty(
@@ -201,8 +209,9 @@ describe("AccessTokenProvider, rejection", () => {
     240_000
   )
 
-  providerTest((n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`))(
-    "does not lengthen a cooldown",
+  providerTest(
+    "a rejection does not lengthen a cooldown",
+    (n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`),
     function*({ after, provider }) {
       yield* provider.invalidate(yield* provider.get)
       yield* after(0, { gets: "Transport" })
@@ -210,35 +219,37 @@ describe("AccessTokenProvider, rejection", () => {
     }
   )
 
-  renewalTest(
-    "during the renewal: callers wait for it",
-    function*({ after, callers, complete, got, provider }) {
+  providerTest(
+    "callers wait for the renewal in flight after a rejection",
+    heldRenewals(),
+    function*({ after, startCallers, complete, expectOutcome, provider }) {
       const one = yield* provider.get
       yield* after("57 minutes", { gets: "one", calls: 2 })
       yield* provider.invalidate(one)
       yield* after(0, { current: "none" })
-      const waiting = yield* callers(1)
+      const waiting = yield* startCallers(1)
       yield* after(0, { calls: 2 })
       yield* complete(token("two"))
-      yield* got(waiting, "two")
+      yield* expectOutcome(waiting, "two")
       yield* provider.invalidate(one)
       // A late rejection of the old token does not drop the new one.
       yield* after(0, { gets: "two" })
     }
   )
 
-  renewalTest(
-    "in must-wait: callers get the new token",
-    function*({ after, callers, complete, got, provider }) {
+  providerTest(
+    "callers in must-wait get the new token after a rejection",
+    heldRenewals(),
+    function*({ after, startCallers, complete, expectOutcome, provider }) {
       const one = yield* provider.get
       yield* after("3580 seconds", { state: "MustWait" })
-      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+      const waiting = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
       yield* provider.invalidate(one)
       // Half of the remaining lifetime is over.
       yield* after("11 seconds", { gets: "waits" })
-      for (const caller of waiting) yield* got(caller, "waits")
+      for (const caller of waiting) yield* expectOutcome(caller, "waits")
       yield* complete(token("two"))
-      for (const caller of waiting) yield* got(caller, "two")
+      for (const caller of waiting) yield* expectOutcome(caller, "two")
     }
   )
 })

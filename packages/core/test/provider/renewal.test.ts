@@ -1,27 +1,26 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { LiveSteps } from "@store-api/testing/effectLine"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import {
-  aged,
+  heldRenewals,
   hour,
   minute,
   outage,
   providerTest,
-  renewalTest,
   settle,
-  timeline,
   token,
-  valueOf
+  tokenOfAge,
+  type Tools,
+  valueOf,
+  withProvider
 } from "../support/scriptedSource.js"
 
-/** A source whose first token has this lifetime. The test completes each further acquisition. */
-const renewalOf = (lifetime: Duration.DurationInput) =>
-  providerTest((n) => n === 1 ? token("one", lifetime) : undefined)
-
 describe("AccessTokenProvider, renewal", () => {
-  renewalTest(
-    "refresh-soon: callers do not wait, and get its token",
+  providerTest(
+    "callers in refresh-soon do not wait for the renewal",
+    heldRenewals(),
     function*({ after, complete, provider }) {
       yield* provider.get
       yield* after("56 minutes", { gets: "one", calls: 1 })
@@ -34,17 +33,18 @@ describe("AccessTokenProvider, renewal", () => {
   )
 
   it.effect.each([[0, 240_000], [0.5, 270_000], [1, 300_000]] as const)(
-    "the renewal starts when 80 % to 100 % of refreshAhead is left, not earlier: with a random number of %d",
+    "the renewal starts when 80 % to 100 % of refreshAhead is left: with a random number of %d",
     ([chance, margin]) =>
-      timeline((n) => token(`token-${n}`), function*({ after }) {
+      withProvider((n) => token(`token-${n}`), function*({ after }) {
         yield* after(0, { gets: "token-1" })
         yield* after(hour - margin, { gets: "token-1", calls: 1 })
         yield* after(1, { gets: "token-1", calls: 2 })
       }, { chance })
   )
 
-  renewalOf("100 seconds")(
-    "for short lifetimes the margins are 25 % and 5 % of the lifetime",
+  providerTest(
+    "the margins of a short lifetime are fractions of it",
+    heldRenewals("100 seconds"),
     function*({ after }) {
       yield* after(0, { gets: "one" })
       yield* after("80 seconds", { state: "Fresh" })
@@ -55,8 +55,9 @@ describe("AccessTokenProvider, renewal", () => {
     }
   )
 
-  providerTest((n) => aged(`token-${n}`, 58 * minute, 2 * minute))(
-    "starts at least 1 s after the last token",
+  providerTest(
+    "a renewal starts at least 1 s after the last token",
+    (n) => tokenOfAge(`token-${n}`, 58 * minute, 2 * minute),
     function*({ after }) {
       yield* after(0, { gets: "token-1" })
       yield* after(999, { gets: "token-1", calls: 1 })
@@ -65,31 +66,31 @@ describe("AccessTokenProvider, renewal", () => {
   )
 
   describe("must-wait", () => {
-    /** The source of `renewalTest`, when 20 seconds are left of the token. */
-    const mustWait: typeof renewalTest = (title, steps) =>
-      renewalTest(title, function*(tools) {
+    /** Renews a token of which 20 seconds are left. The test completes the renewal. */
+    const mustWaitTest = (title: string, steps: (tools: Tools) => LiveSteps) =>
+      providerTest(title, heldRenewals(), function*(tools) {
         yield* tools.provider.get
         yield* tools.after(hour - 20_000, { state: "MustWait" })
         yield* Effect.gen(() => steps(tools))
       })
 
-    mustWait(
-      "callers wait for the renewal",
-      function*({ callers, complete, got, provider, virtual }) {
+    mustWaitTest(
+      "callers in must-wait wait for the renewal",
+      function*({ startCallers, complete, expectOutcome, provider, virtual }) {
         const waiting = [
-          yield* callers(1),
-          yield* callers(1, Effect.uninterruptible(provider.get))
+          yield* startCallers(1),
+          yield* startCallers(1, Effect.uninterruptible(provider.get))
         ]
         yield* virtual.advance("9 seconds")
-        for (const caller of waiting) yield* got(caller, "waits")
+        for (const caller of waiting) yield* expectOutcome(caller, "waits")
         yield* complete(token("two"))
-        for (const caller of waiting) yield* got(caller, "two")
+        for (const caller of waiting) yield* expectOutcome(caller, "two")
       }
     )
 
-    mustWait(
-      "callers wait at most half of what is left",
-      function*({ after, callers, got, provider, virtual }) {
+    mustWaitTest(
+      "callers in must-wait wait at most half of what is left",
+      function*({ after, startCallers, expectOutcome, provider, virtual }) {
         // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
         for (
           const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [
@@ -102,28 +103,28 @@ describe("AccessTokenProvider, renewal", () => {
             Effect.uninterruptible(provider.get),
             Clock.make()
           )
-          const waiting = [yield* callers(1), yield* callers(1, withOtherClock)]
+          const waiting = [yield* startCallers(1), yield* startCallers(1, withOtherClock)]
           yield* virtual.advance(half - 1)
-          for (const caller of waiting) yield* got(caller, "waits")
+          for (const caller of waiting) yield* expectOutcome(caller, "waits")
           yield* virtual.advance(1)
-          for (const caller of waiting) yield* got(caller, "one")
+          for (const caller of waiting) yield* expectOutcome(caller, "one")
         }
         yield* after(0, { calls: 2 })
       }
     )
 
-    mustWait(
-      "callers get the cached token when the renewal fails",
-      function*({ after, callers, complete, got }) {
-        const waiting = yield* callers(10)
+    mustWaitTest(
+      "callers in must-wait get the cached token when the renewal fails",
+      function*({ after, startCallers, complete, expectOutcome }) {
+        const waiting = yield* startCallers(10)
         yield* complete(Effect.fail(outage))
-        yield* got(waiting, "one")
+        yield* expectOutcome(waiting, "one")
         yield* after(0, { gets: "one", calls: 2 })
       }
     )
 
-    mustWait(
-      "callers get the new token, even with the same value",
+    mustWaitTest(
+      "callers in must-wait get the renewed token even if it has the same value",
       function*({ complete, provider, virtual }) {
         const waiting = yield* Effect.fork(provider.get)
         yield* settle
@@ -135,22 +136,23 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    mustWait(
-      "callers whose token expires go on waiting",
-      function*({ callers, complete, got, virtual }) {
-        const waiting = yield* callers(1)
+    mustWaitTest(
+      "callers in must-wait go on waiting when the token expires",
+      function*({ startCallers, complete, expectOutcome, virtual }) {
+        const waiting = yield* startCallers(1)
         virtual.jump(15_000)
         // Half of the remaining lifetime is over.
         yield* virtual.advance("10 seconds")
-        yield* got(waiting, "waits")
+        yield* expectOutcome(waiting, "waits")
         yield* complete(token("two"))
-        yield* got(waiting, "two")
+        yield* expectOutcome(waiting, "two")
       }
     )
   })
 
-  renewalTest(
-    "expired: callers wait, and get the failure of the request",
+  providerTest(
+    "callers without a valid token get the failure of the request",
+    heldRenewals(),
     function*({ complete, provider, virtual }) {
       yield* provider.get
       yield* virtual.advance(hour)
@@ -164,34 +166,53 @@ describe("AccessTokenProvider, renewal", () => {
     }
   )
 
-  test("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", function*() {
-    const sleeps: Array<number> = []
-    yield* timeline(
-      (n) => n === 1 ? token("one", "36500 days") : Effect.never,
-      function*({ callers, got, provider, virtual }) {
-        yield* provider.get
-        yield* virtual.advance("36000 days")
-        const waiting = yield* callers(1)
+  describe("a token with a lifetime of 100 years", () => {
+    /** A caller within the longest leeway. `sleeps` are the durations of all timers. */
+    const waitForLongToken = (
+      check: (tools: Tools & { readonly sleeps: ReadonlyArray<number> }) => LiveSteps
+    ) => {
+      const sleeps: Array<number> = []
+      return withProvider(
+        (n) => n === 1 ? token("one", "36500 days") : Effect.never,
+        function*(tools) {
+          yield* tools.provider.get
+          yield* tools.virtual.advance("36000 days")
+          yield* Effect.gen(() => check({ ...tools, sleeps }))
+        },
+        {
+          leeway: "3650 days",
+          clock: ({ clock }) => ({
+            ...clock,
+            sleep: (duration) => {
+              sleeps.push(Duration.toMillis(duration))
+              return clock.sleep(duration)
+            }
+          })
+        }
+      )
+    }
+
+    test("no timer exceeds 2 minutes for any lifetime", function*() {
+      yield* waitForLongToken(function*({ sleeps, startCallers }) {
+        yield* startCallers(1)
         assert.isAtMost(Math.max(...sleeps), 2 * minute)
+        assert.isAbove(sleeps.length, 0, "control")
+      })
+    })
+
+    test("a caller with a valid token waits at most 20 s for any lifetime", function*() {
+      yield* waitForLongToken(function*({ expectOutcome, startCallers, virtual }) {
+        const waiting = yield* startCallers(1)
         yield* virtual.advance("20 seconds")
-        yield* got(waiting, "one")
-      },
-      {
-        leeway: "3650 days",
-        clock: ({ clock }) => ({
-          ...clock,
-          sleep: (duration) => {
-            sleeps.push(Duration.toMillis(duration))
-            return clock.sleep(duration)
-          }
-        })
-      }
-    )
+        yield* expectOutcome(waiting, "one")
+      })
+    })
   })
 
   describe("a renewal without progress", () => {
-    renewalOf("100 seconds")(
-      "the same value with a later expiresAt is not progress",
+    providerTest(
+      "the same value with a later expiry does not count as progress",
+      heldRenewals("100 seconds"),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("80001 millis", { gets: "one", calls: 2 })
@@ -203,8 +224,9 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    renewalTest(
-      "a token that does not expire later is accepted, but is not progress",
+    providerTest(
+      "another token that does not expire later does not count as progress",
+      heldRenewals(),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("57 minutes", { gets: "one", calls: 2 })
@@ -215,14 +237,16 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    providerTest(() => token("again", "100 seconds"), {
-      cooldown: { base: "10 minutes", max: "10 minutes" }
-    })(
-      "is not the same value after that token has expired",
+    providerTest(
+      "the same value counts as progress after that token has expired",
+      () => token("again", "100 seconds"),
       function*({ after }) {
         yield* after(0, { gets: "again" })
         yield* after("100 seconds", { gets: "again", calls: 2 })
         yield* after("81 seconds", { gets: "again", calls: 3 })
+      },
+      {
+        cooldown: { base: "10 minutes", max: "10 minutes" }
       }
     )
   })
@@ -244,10 +268,10 @@ describe("AccessTokenProvider, renewal", () => {
       },
       { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
     ])(
-      "gets few requests in $seconds s, no caller waits before the expiry: it $endpoint",
+      "an endpoint that repeats a token of $seconds s gets few requests: it $endpoint",
       ({ expected, precision, seconds }) => {
         const expiresAt = VirtualClock.make().wall() + seconds * 1000
-        return timeline((_, virtual) => {
+        return withProvider((_, virtual) => {
           const left = expiresAt - virtual.wall()
           return left > 0
             ? token("repeated", Math.floor(left / precision) * precision)
@@ -267,10 +291,14 @@ describe("AccessTokenProvider, renewal", () => {
 
     const start = VirtualClock.make().wall()
 
-    providerTest((n, virtual) =>
-      aged(n < 6 ? "same" : "next", virtual.wall() - start, start + hour - virtual.wall())
-    )(
-      "of a repeated token starts when a fifth of what was left is left, and none within the last 8 seconds",
+    providerTest(
+      "the renewal of a repeated token starts when a fifth of what was left is left",
+      (n, virtual) =>
+        tokenOfAge(
+          n < 6 ? "same" : "next",
+          virtual.wall() - start,
+          start + hour - virtual.wall()
+        ),
       function*({ after, virtual }) {
         yield* after(0, { gets: "same" })
         for (
@@ -286,8 +314,9 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    renewalOf("40 seconds")(
-      "gets no request just before the expiry; nobody waits longer",
+    providerTest(
+      "no renewal starts just before a repeated token expires",
+      heldRenewals("40 seconds"),
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("38500 millis", { state: "MustWait", gets: "waits" })

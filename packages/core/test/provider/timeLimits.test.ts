@@ -18,15 +18,16 @@ import {
 } from "effect"
 import { authUrl, credentials } from "../support/fleet.js"
 import {
-  type heldTest,
+  type Acquire,
+  heldRenewals,
   hour,
   minute,
   outage,
   providerTest,
-  renewalTest,
   settle,
-  timeline,
-  token
+  token,
+  type Tools,
+  withProvider
 } from "../support/scriptedSource.js"
 import { tokenBody } from "../support/wire.js"
 
@@ -39,7 +40,7 @@ describe("AccessTokenProvider, limits", () => {
         0
       ]] as const
     )(
-      "%s: callers fail with Timeout after 2 minutes, and the next call succeeds",
+      "callers fail with Timeout after 2 minutes if the source hangs in an acquisition that is %s",
       ([, region, interruptions]) => {
         const released = Deferred.unsafeMake<void>(FiberId.none)
         let interrupted = 0
@@ -47,15 +48,15 @@ describe("AccessTokenProvider, limits", () => {
           Effect.onInterrupt(() => Effect.sync(() => interrupted++)),
           Effect.zipRight(token("late"))
         )
-        return timeline(
+        return withProvider(
           (n) => n === 1 ? never : token("fresh"),
-          function*({ after, callers, got, provider, virtual }) {
-            const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+          function*({ after, startCallers, expectOutcome, provider, virtual }) {
+            const waiting = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
             yield* virtual.advance(2 * minute - 1)
-            for (const caller of waiting) yield* got(caller, "waits")
+            for (const caller of waiting) yield* expectOutcome(caller, "waits")
             assert.strictEqual(interrupted, 0)
             yield* virtual.advance(1)
-            for (const caller of waiting) yield* got(caller, "Timeout")
+            for (const caller of waiting) yield* expectOutcome(caller, "Timeout")
             assert.strictEqual(interrupted, interruptions)
             assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
             yield* after("1 seconds", { gets: "fresh", calls: 2 })
@@ -68,13 +69,14 @@ describe("AccessTokenProvider, limits", () => {
       }
     )
 
-    renewalTest(
-      "in a renewal: the next renewal replaces it",
-      function*({ after, complete, interrupted, provider }) {
+    providerTest(
+      "the next renewal replaces one that hangs",
+      heldRenewals(),
+      function*({ after, complete, interruptions, provider }) {
         yield* provider.get
         yield* after(hour - 3 * minute, { gets: "one", calls: 2 })
         yield* after(2 * minute, { gets: "one" })
-        assert.strictEqual(yield* interrupted, 1)
+        assert.strictEqual(yield* interruptions, 1)
         yield* after("1 seconds", { gets: "one", calls: 3 })
         // Of the two acquisitions, the first was abandoned.
         yield* complete(token("late"))
@@ -84,40 +86,42 @@ describe("AccessTokenProvider, limits", () => {
       }
     )
 
-    const hangingRenewal = (
-      lifetime: Duration.DurationInput,
-      options?: AccessTokenProvider.Options
-    ) => providerTest((n) => n === 1 ? token("one", lifetime) : Effect.never, options)
+    const hangingRenewals = (lifetime: Duration.DurationInput): Acquire => (n) =>
+      n === 1 ? token("one", lifetime) : Effect.never
 
-    hangingRenewal("60 seconds")(
-      "in a renewal: a caller after expiry waits at most 2.5 minutes",
-      function*({ after, callers, got, provider, virtual }) {
+    providerTest(
+      "a caller waits at most 2.5 minutes if the token expires during a renewal that hangs",
+      hangingRenewals("60 seconds"),
+      function*({ after, startCallers, expectOutcome, provider, virtual }) {
         yield* provider.get
         yield* after("56 seconds", { gets: "one" })
         yield* virtual.advance("5 seconds")
-        const caller = yield* callers(1)
+        const caller = yield* startCallers(1)
         // The caller waits until the renewal is 30 seconds old. Then a new acquisition starts.
         yield* after("24 seconds", { calls: 2 })
         yield* after("1 seconds", { calls: 3 })
         yield* virtual.advance(2 * minute)
-        yield* got(caller, "Timeout")
+        yield* expectOutcome(caller, "Timeout")
       }
     )
 
-    hangingRenewal("60 minutes", { leeway: "3 minutes" })(
-      "in a renewal: refresh waits at most 2.5 minutes, also after a rejection",
-      function*({ callers, got, provider, virtual }) {
+    providerTest(
+      "refresh waits at most 2.5 minutes if the token is rejected during a renewal that hangs",
+      hangingRenewals("60 minutes"),
+      function*({ startCallers, expectOutcome, provider, virtual }) {
         const first = yield* provider.get
         yield* virtual.advance(hour - 2.9 * minute)
-        const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+        const waiting = [yield* startCallers(1), yield* startCallers(1, provider.refresh)]
         yield* provider.invalidate(first)
         yield* virtual.advance(2.5 * minute)
-        for (const caller of waiting) yield* got(caller, "Timeout")
-      }
+        for (const caller of waiting) yield* expectOutcome(caller, "Timeout")
+      },
+      { leeway: "3 minutes" }
     )
 
-    providerTest((n) => n === 2 ? Effect.never : token(`token-${n}`))(
-      "in a renewal that is 30 s old: refresh gets another token",
+    providerTest(
+      "refresh replaces a renewal that is 30 s old",
+      (n) => n === 2 ? Effect.never : token(`token-${n}`),
       function*({ after, provider }) {
         yield* provider.get
         yield* after(hour - 3 * minute, { gets: "token-1" })
@@ -125,12 +129,13 @@ describe("AccessTokenProvider, limits", () => {
       }
     )
 
-    providerTest(() => Effect.uninterruptible(Effect.never))(
-      "uninterruptible: the scope closes after 10 s",
-      function*({ callers, close, got, virtual }) {
-        const caller = yield* callers(1)
+    providerTest(
+      "the scope closes after 10 s if the source cannot be interrupted",
+      () => Effect.uninterruptible(Effect.never),
+      function*({ startCallers, close, expectOutcome, virtual }) {
+        const caller = yield* startCallers(1)
         const closing = yield* Effect.fork(close)
-        yield* got(caller, "Closed")
+        yield* expectOutcome(caller, "Closed")
         assert.isTrue(
           Option.isNone(yield* Fiber.poll(closing)),
           "callers fail before the scope is closed"
@@ -149,7 +154,7 @@ describe("AccessTokenProvider, limits", () => {
         computed = n > 1
         return token(`token-${n}`)
       })
-    yield* timeline(script, function*({ provider, virtual }) {
+    yield* withProvider(script, function*({ provider, virtual }) {
       yield* provider.get
       yield* virtual.advance(57 * minute)
       assert.isFalse(yield* Effect.map(provider.get, () => computed))
@@ -160,11 +165,10 @@ describe("AccessTokenProvider, limits", () => {
 
   describe("a renewal that fails after the token has expired", () => {
     /** Starts to renew a token of 10 s when 1.5 s are left. The test completes the renewal. */
-    const failingRenewal: typeof heldTest = (title, steps) =>
-      providerTest((n) =>
-        n === 1 ? token("one", "10 seconds") : n === 2 ? undefined : token("fresh")
-      )(
+    const failingRenewalTest = (title: string, steps: (tools: Tools) => LiveSteps) =>
+      providerTest(
         title,
+        (n) => n === 1 ? token("one", "10 seconds") : n === 2 ? undefined : token("fresh"),
         function*(tools) {
           yield* tools.provider.get
           yield* tools.after("8500 millis", { gets: "one", calls: 2 })
@@ -173,58 +177,61 @@ describe("AccessTokenProvider, limits", () => {
       )
 
     for (
-      const [kind, second] of [["a failure", Effect.fail(outage)], [
-        "a defect",
+      const [title, second] of [[
+        "all callers share another acquisition after a failure",
+        Effect.fail(outage)
+      ], [
+        "all callers share another acquisition after a defect",
         Effect.die("invented")
       ]] as const
     ) {
-      failingRenewal(
-        `with ${kind}: all share another`,
-        function*({ after, callers, complete, got, provider, virtual }) {
+      failingRenewalTest(
+        title,
+        function*({ after, startCallers, complete, expectOutcome, provider, virtual }) {
           yield* virtual.advance("5 seconds")
-          const waiting = [yield* callers(2), yield* callers(1, provider.refresh)]
+          const waiting = [yield* startCallers(2), yield* startCallers(1, provider.refresh)]
           yield* after(0, { calls: 2 })
           yield* complete(second)
-          for (const caller of waiting) yield* got(caller, "fresh")
+          for (const caller of waiting) yield* expectOutcome(caller, "fresh")
           yield* after(0, { calls: 3 })
         }
       )
     }
 
-    failingRenewal(
-      "callers get a new token after a rejection",
-      function*({ callers, complete, got, provider }) {
+    failingRenewalTest(
+      "callers get a new token if the renewal of a rejected one fails",
+      function*({ startCallers, complete, expectOutcome, provider }) {
         yield* provider.invalidate(yield* provider.get)
-        const caller = yield* callers(1)
+        const caller = yield* startCallers(1)
         yield* complete(Effect.fail(outage))
-        yield* got(caller, "fresh")
+        yield* expectOutcome(caller, "fresh")
       }
     )
 
-    failingRenewal(
-      "callers before and after expiry share one",
-      function*({ after, callers, complete, got, virtual }) {
+    failingRenewalTest(
+      "callers before the expiry share an acquisition with those after it",
+      function*({ after, startCallers, complete, expectOutcome, virtual }) {
         yield* virtual.advance("1200 millis")
-        const waiting = [yield* callers(1)]
+        const waiting = [yield* startCallers(1)]
         virtual.freeze(5000)
-        waiting.push(yield* callers(2))
+        waiting.push(yield* startCallers(2))
         yield* complete(Effect.fail(outage))
-        for (const caller of waiting) yield* got(caller, "fresh")
+        for (const caller of waiting) yield* expectOutcome(caller, "fresh")
         yield* after(0, { calls: 3 })
       }
     )
 
-    test("callers get a token, even if the next acquisition returns the rejected one again", function*() {
+    test("callers get the rejected token if the endpoint returns it again after a failed renewal", function*() {
       const one = yield* Effect.withClock(token("one"), VirtualClock.make().clock)
-      yield* timeline(
+      yield* withProvider(
         (n) => n === 2 ? undefined : Effect.succeed(one),
-        function*({ after, callers, complete, got, provider }) {
+        function*({ after, startCallers, complete, expectOutcome, provider }) {
           yield* provider.get
           yield* after(hour - 20_000, { state: "MustWait", gets: "waits" })
           yield* provider.invalidate(one)
-          const waiting = yield* callers(2)
+          const waiting = yield* startCallers(2)
           yield* complete(Effect.fail(outage))
-          yield* got(waiting, "one")
+          yield* expectOutcome(waiting, "one")
         }
       )
     })
@@ -285,7 +292,7 @@ describe("AccessTokenProvider, limits", () => {
         // least 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
         ["without a response", Effect.never, 14_600]
       ] as const
-    )("after ten minutes %s, callers get a token soon", ([, response, bound]) => {
+    )("callers get a token soon after ten minutes %s", ([, response, bound]) => {
       let isDown = false
       const respond = () => isDown ? response : Effect.sync(() => new Response(tokenBody()))
       return overEndpoint(respond, function*({ provider, virtual }) {
@@ -323,7 +330,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     it.effect.each(cases)(
-      "in a process that is stopped during a renewal for %s s, and then %s: calls before and after its timers fire succeed",
+      "every call succeeds in a process that is stopped for %s s during a renewal that gets %s",
       ([seconds, outcome]) => {
         /** The endpoint responds after 1 second. The second request has the given outcome. */
         const respond = (number: number) => {

@@ -69,7 +69,7 @@ const defaults: tokenPolicy.TokenPolicy = {
 
 describe("tokenPolicy", () => {
   describe("make", () => {
-    it("the defaults are 5 minutes, 30 seconds, 1 second and 60 seconds", () => {
+    it("the default durations are 5 minutes, 30 seconds, 1 second, 60 seconds", () => {
       deepStrictEqual(policyOf(), defaults)
       deepStrictEqual(
         policyOf({
@@ -82,7 +82,7 @@ describe("tokenPolicy", () => {
       deepStrictEqual(policyOf({ cooldown: undefined }), defaults)
     })
 
-    it("accepts durations in every form, caps cooldown.max at 1 hour, and cooldown.base at cooldown.max", () => {
+    it("a policy accepts durations in every form", () => {
       deepStrictEqual(
         policyOf({
           refreshAhead: Duration.minutes(1),
@@ -91,13 +91,19 @@ describe("tokenPolicy", () => {
         }),
         { refreshAhead: 60_000, leeway: 5000, cooldownBase: 2000, cooldownMax: 600_000 }
       )
+    })
+
+    it("cooldown.max is at most 1 hour", () => {
       assert.strictEqual(policyOf({ cooldown: { max: "1 days" } }).cooldownMax, hour)
-      const policy = policyOf({ cooldown: { base: "5 minutes", max: "1 minutes" } })
-      deepStrictEqual([policy.cooldownBase, policy.cooldownMax], [60_000, 60_000])
+    })
+
+    it("cooldown.base is at most cooldown.max", () => {
+      const { cooldownBase } = policyOf({ cooldown: { base: "5 minutes", max: "1 minutes" } })
+      assert.strictEqual(cooldownBase, 60_000)
     })
 
     prop(
-      "returns finite cooldowns, and no negative value or NaN, for any options",
+      "every duration of a policy is valid for any options",
       [policies],
       ([policy]) => {
         for (const value of Object.values(policy) as ReadonlyArray<number>) {
@@ -113,7 +119,7 @@ describe("tokenPolicy", () => {
 
   describe("margins", () => {
     prop(
-      "are fractions of the lifetime, limited by the options",
+      "margins are fractions of the lifetime, limited by the options",
       [policies, lifetime, chance],
       ([policy, lifetime, chance]) => {
         const { leeway, refreshAhead } = tokenPolicy.margins(policy, lifetime, chance)
@@ -131,11 +137,15 @@ describe("tokenPolicy", () => {
     deepStrictEqual(renewed.map((next) => isRepeated(token("one"), next)), [false, true, true])
   })
 
-  it("a repeated token is renewed when a quarter of what was left is left, and not within the last 8 seconds", () => {
-    deepStrictEqual([lifeOfRepeated(8000), lifeOfRepeated(7999)], [8000, 0])
-    const isDue = (left: number, remaining: number) =>
-      isRepeatedDue({ left: remaining, life: left })
+  const isDue = (left: number, remaining: number) =>
+    isRepeatedDue({ left: remaining, life: left })
+
+  it("a repeated token is renewed when a quarter of what was left is left", () => {
     deepStrictEqual([isDue(40_000, 10_001), isDue(40_000, 10_000)], [false, true])
+  })
+
+  it("a repeated token is not renewed within its last 8 seconds", () => {
+    deepStrictEqual([lifeOfRepeated(8000), lifeOfRepeated(7999)], [8000, 0])
     deepStrictEqual([isDue(7999, 1), isDue(7999, 0)], [false, true])
   })
 
@@ -160,7 +170,7 @@ describe("tokenPolicy", () => {
         what: "another token, even with a shorter lifetime"
       }
     ])(
-      "after a rejection counts as repeated: $expected, for $what",
+      "an acquisition after a rejection counts as repeated, $expected, for $what",
       ({ expected, received }) => {
         const [, holding] = land(tokenState.initial, token("one"))
         const [, rejected] = tokenState.reject(token("one"))(holding, now)
@@ -179,7 +189,7 @@ describe("tokenPolicy", () => {
       // Only these fields count.
       heldToken.stateOf({ margins, life, since: start } as heldToken.Held, start)
 
-    it("changes when exactly the margin is left", () => {
+    it("the state changes when exactly the margin is left", () => {
       const states = [300, 299.999, 30, 29.999, Number.MIN_VALUE, 0].map((remaining) =>
         state(margins, remaining)
       )
@@ -194,7 +204,7 @@ describe("tokenPolicy", () => {
     })
 
     prop(
-      "is never fresher when less time is left, and is Expired when none is left",
+      "the state is never fresher when less time is left",
       [policies, lifetime, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
       ([policy, lifetime, chance, one, other]) => {
         const order: ReadonlyArray<string> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
@@ -210,54 +220,97 @@ describe("tokenPolicy", () => {
   })
 
   describe("cooldowns", () => {
-    prop(
-      "are finite, within bounds and not shorter after each failure, for any options and number of failures",
-      [
-        policies,
-        FC.integer({ min: 1, max: 10_000 }),
-        chance,
-        FC.boolean(),
-        FC.double({ noNaN: true })
+    const kinds = ["withToken", "withoutToken"] as const
+    const cases = [
+      policies,
+      FC.integer({ min: 1, max: 10_000 }),
+      chance,
+      FC.boolean(),
+      FC.double({ noNaN: true })
+    ] as const
+    const numRuns = { fastCheck: { numRuns: 500 } }
+
+    const lengthsOf = (
+      [policy, failures, chance, isRefusal, retryAfter]: readonly [
+        tokenPolicy.TokenPolicy,
+        number,
+        number,
+        boolean,
+        number
       ],
-      ([policy, failures, chance, isRefusal, retryAfter]) => {
-        const options = { failures, chance, isRefusal, retryAfter, isRenewal: false }
-        const cooldowns = tokenPolicy.cooldownLengths(policy, options)
-        const withoutRetryAfter = tokenPolicy.cooldownLengths(policy, {
-          ...options,
-          retryAfter: 0
-        })
-        const next = tokenPolicy.cooldownLengths(policy, {
-          ...options,
-          failures: failures + 1
-        })
-        const capped = Math.min(Math.max(retryAfter, 0), hour)
+      options: Partial<Parameters<typeof tokenPolicy.cooldownLengths>[1]> = {}
+    ) =>
+      tokenPolicy.cooldownLengths(policy, {
+        failures,
+        chance,
+        isRefusal,
+        retryAfter,
+        isRenewal: false,
+        ...options
+      })
+
+    prop("cooldowns are finite for any options", cases, (values) => {
+      const lengths = lengthsOf(values)
+      for (const kind of kinds) {
+        assert.isTrue(Number.isFinite(lengths[kind]))
+        assert.isTrue(lengths[kind] >= 0 && lengths[kind] <= hour)
+      }
+      assert.isAtMost(lengths.withoutToken, lengths.withToken)
+    }, numRuns)
+
+    prop(
+      "a cooldown is as long as Retry-After if that is longer, up to one hour",
+      cases,
+      (values) => {
+        const [lengths, without] = [lengthsOf(values), lengthsOf(values, { retryAfter: 0 })]
+        const capped = Math.min(Math.max(values[4], 0), hour)
+        for (const kind of kinds) {
+          assert.strictEqual(lengths[kind], Math.max(without[kind], capped))
+        }
+      },
+      numRuns
+    )
+
+    prop("a cooldown is not shorter after the next failure", cases, (values) => {
+      const [lengths, next] = [
+        lengthsOf(values),
+        lengthsOf(values, { failures: values[1] + 1 })
+      ]
+      for (const kind of kinds) assert.isAtLeast(next[kind], lengths[kind])
+    }, numRuns)
+
+    prop(
+      "a cooldown is at least three quarters of the doubled base in whole milliseconds",
+      cases,
+      (values) => {
+        const [policy, failures, , isRefusal] = values
+        const lengths = lengthsOf(values, { retryAfter: 0 })
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
-        for (const kind of ["withToken", "withoutToken"] as const) {
-          assert.isTrue(Number.isFinite(cooldowns[kind]))
-          assert.isTrue(cooldowns[kind] >= 0 && cooldowns[kind] <= hour)
-          assert.strictEqual(
-            cooldowns[kind],
-            Math.max(withoutRetryAfter[kind], capped),
-            "the longer of the two"
-          )
-          assert.isAtLeast(next[kind], cooldowns[kind], "not shorter after the next failure")
+        for (const kind of kinds) {
           const longest = kind === "withToken" || isRefusal
             ? policy.cooldownMax
             : Math.min(policy.cooldownMax, Math.max(policy.cooldownBase, 5000))
           const target = Math.min(doubled, longest)
-          assert.isAtLeast(withoutRetryAfter[kind], target * 0.75)
-          assert.isAtMost(withoutRetryAfter[kind], Math.ceil(target))
-          assert.isTrue(Number.isInteger(withoutRetryAfter[kind]), "whole milliseconds")
+          assert.isAtLeast(lengths[kind], target * 0.75)
+          assert.isAtMost(lengths[kind], Math.ceil(target))
+          assert.isTrue(Number.isInteger(lengths[kind]))
         }
-        assert.isAtMost(cooldowns.withoutToken, cooldowns.withToken)
-        const ofRenewal = tokenPolicy.cooldownLengths(policy, { ...options, isRenewal: true })
-        deepStrictEqual(
-          ofRenewal,
-          { withToken: cooldowns.withToken, withoutToken: capped },
-          "after a renewal"
-        )
       },
-      { fastCheck: { numRuns: 1000 } }
+      numRuns
+    )
+
+    prop(
+      "only Retry-After delays a caller without a token after a failed renewal",
+      cases,
+      (values) => {
+        const ofRenewal = lengthsOf(values, { isRenewal: true })
+        const capped = Math.min(Math.max(values[4], 0), hour)
+        deepStrictEqual(ofRenewal, {
+          withToken: lengthsOf(values).withToken,
+          withoutToken: capped
+        })
+      },
+      numRuns
     )
   })
 })

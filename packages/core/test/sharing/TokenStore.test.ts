@@ -18,7 +18,7 @@ describe("TokenStore.layerMemory fulfils the contract", () => {
 })
 
 describe("TokenStore.layerMemory", () => {
-  test("keeps an entry for its time to live, to the millisecond", function*() {
+  test("a store in memory keeps an entry for its time to live, to the millisecond", function*() {
     const store = yield* TokenStore.makeMemory
     yield* store.put("key", "entry", "10 seconds")
     yield* TestClock.adjust("9999 millis")
@@ -27,7 +27,7 @@ describe("TokenStore.layerMemory", () => {
     deepStrictEqual(yield* store.get("key"), Option.none())
   })
 
-  test("restarts a lease for its whole duration when it is extended", function*() {
+  test("a store in memory restarts a lease for its whole duration when it is extended", function*() {
     const store = yield* TokenStore.makeMemory
     const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
     yield* TestClock.adjust("9999 millis")
@@ -40,7 +40,7 @@ describe("TokenStore.layerMemory", () => {
     assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
   })
 
-  test.live("counts what remains by the clock that has advanced further", function*() {
+  test.live("a store in memory counts what remains by the clock that has advanced further", function*() {
     const virtual = VirtualClock.make()
     yield* Effect.gen(function*() {
       const store = yield* TokenStore.makeMemory
@@ -57,14 +57,14 @@ describe("TokenStore.layerMemory", () => {
     }).pipe(Effect.withClock(virtual.clock))
   })
 
-  it("names the service when no store is provided", () => {
+  it("the error names the service when no token store is provided", () => {
     assert.throws(
       () => Context.unsafeGet(Context.empty(), TokenStore.TokenStore),
       /: @store-api\/core\/TokenStore\b/
     )
   })
 
-  test("TokenStoreError is caught by its tag, names the operation that failed and says what to do", function*() {
+  test("TokenStoreError says which operation failed", function*() {
     const error = new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" })
     assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", Effect.succeed), error)
     assert.strictEqual(

@@ -64,31 +64,33 @@ const broken = (
 }
 
 describe("SharedTokenSource, when the store does not work", () => {
-  for (const [name, [fault, reason]] of Object.entries(faults)) {
-    test.each(operations)(
-      `requests a token in bounded time when %s ${name}`,
-      function*(operation) {
-        const { requests, start, store } = yield* fleet({ takes: 4000 })
-        const acquired: Array<AccessToken.AccessToken> = []
-        const first = yield* start()
-        yield* timed(
-          Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token)))
-        )
-        const annotated: Array<unknown> = []
-        const logger = Logger.make(({ annotations }) =>
-          annotated.push(Object.fromEntries(annotations))
-        )
-        const own = broken(store, (called) => called === operation ? fault : undefined)
-        const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
-        const [outcome, took] = yield* timed(get(acquired[0])).pipe(
-          Effect.provide(Logger.replace(Logger.defaultLogger, logger))
-        )
-        deepStrictEqual([outcome, yield* requests], ["token-2", 2])
-        assert.isAtMost(took, 4700)
-        deepStrictEqual(annotated, [{ operation, reason }], "one warning")
-      }
-    )
-  }
+  const cases = Object.entries(faults).flatMap(([name, [fault, reason]]) =>
+    operations.map((operation) => [operation, name, fault, reason] as const)
+  )
+
+  test.each(cases)(
+    "a token is requested in bounded time when %s %s",
+    function*([operation, , fault, reason]) {
+      const { requests, start, store } = yield* fleet({ takes: 4000 })
+      const acquired: Array<AccessToken.AccessToken> = []
+      const first = yield* start()
+      yield* timed(
+        Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token)))
+      )
+      const annotated: Array<unknown> = []
+      const logger = Logger.make(({ annotations }) =>
+        annotated.push(Object.fromEntries(annotations))
+      )
+      const own = broken(store, (called) => called === operation ? fault : undefined)
+      const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
+      const [outcome, took] = yield* timed(get(acquired[0])).pipe(
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+      )
+      deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+      assert.isAtMost(took, 4700)
+      deepStrictEqual(annotated, [{ operation, reason }], "one warning")
+    }
+  )
 
   /** The reasons in the warnings when `get` hangs in a store with this last failure. */
   const reasonsWith = (lastFailure: TokenStore.Service["lastFailure"]) =>
@@ -107,7 +109,7 @@ describe("SharedTokenSource, when the store does not work", () => {
       return reasons
     })
 
-  test("warns with the last failure of a store that tries again until it is too late", function*() {
+  test("the warning has the last failure of a store that tries again until it is too late", function*() {
     deepStrictEqual(yield* reasonsWith(Effect.succeedSome("CERT_HAS_EXPIRED")), [
       "CERT_HAS_EXPIRED"
     ])
@@ -116,11 +118,11 @@ describe("SharedTokenSource, when the store does not work", () => {
   test.each<[what: string, lastFailure: TokenStore.Service["lastFailure"]]>([
     ["has no failed attempt", Effect.succeedNone],
     ["does not try again", undefined]
-  ])("warns that there was no response from a store that %s", function*([, lastFailure]) {
+  ])("the warning reports no response from a store that %s", function*([, lastFailure]) {
     deepStrictEqual(yield* reasonsWith(lastFailure), ["no response in time"])
   })
 
-  test("takes an entry without what remains of it for a failure", function*() {
+  test("an entry without what remains of it counts as a failure", function*() {
     const { requests, start, store } = yield* fleet()
     yield* (yield* start()).get()
     // A store that is written in JavaScript.
@@ -137,7 +139,7 @@ describe("SharedTokenSource, when the store does not work", () => {
     ])
   })
 
-  test("limits an infinite storeTimeout to 30 s", function*() {
+  test("an infinite storeTimeout is limited to 30 s", function*() {
     const { start, store } = yield* fleet()
     const hanging = broken(
       store,
@@ -196,15 +198,15 @@ describe("SharedTokenSource, when the store does not work", () => {
       // Afterwards it has to ask whether it still has the lease.
       [5000, ["extend", "put", "release"]]
     ])(
-      "its caller waits for one storeTimeout: after %s ms, in a store in which %s hang",
+      "the caller waits for one storeTimeout in all after the token has arrived: after %s ms, in a store in which %s hang",
       function*([takes, hang]) {
         const { get } = yield* hanging(takes, hang)
         deepStrictEqual(yield* timed(get), ["token-1", takes + 700])
       }
     )
 
-    test("each operation that fails is counted, and the first one is logged", function*() {
-      const { get, lines } = yield* hanging(0, ["put", "release"])
+    test("each store operation that fails is counted", function*() {
+      const { get } = yield* hanging(0, ["put", "release"])
       const before = yield* failures
       yield* timed(get)
       yield* TestClock.adjust("1 minute")
@@ -212,13 +214,19 @@ describe("SharedTokenSource, when the store does not work", () => {
         (yield* failures).map((count, index) => count - (before[index] ?? 0)),
         operations.map((operation) => operation === "put" || operation === "release" ? 1 : 0)
       )
+    })
+
+    test("only the first store operation that fails is logged", function*() {
+      const { get, lines } = yield* hanging(0, ["put", "release"])
+      yield* timed(get)
+      yield* TestClock.adjust("1 minute")
       deepStrictEqual(lines, [[
         "The token store failed; tokens are acquired without it",
         "put"
       ]])
     })
 
-    test("failures that no caller waits for belong to the outage", function*() {
+    test("store failures that no caller waits for belong to the outage", function*() {
       const { get, lines } = yield* hanging(0, ["release"])
       for (let acquisition = 1; acquisition <= 3; acquisition++) {
         yield* timed(get)
@@ -271,27 +279,34 @@ describe("SharedTokenSource, when the store does not work", () => {
 
     const recovery = "INFO The token store works again {}"
 
-    const counted = Effect.map(Metric.value(failedReads), ({ count }) => count)
+    const all = ["get", "put", "lease", "remove"] as const
 
-    test("warn once per outage, and every failure is counted", function*() {
-      const before = yield* counted
-      const all = ["get", "put", "lease", "remove"] as const
+    test("one warning is logged per outage of the store", function*() {
       const lines = yield* linesAfter(all, all, all, [], all, all, all, [])
       deepStrictEqual(lines, [warning("get"), recovery, warning("get"), recovery])
-      assert.strictEqual((yield* counted) - before, 6)
     })
 
-    test("warn once per outage when only writes fail, as in a full store", function*() {
+    test("every failure of an outage is counted", function*() {
+      const failures = Effect.map(Metric.value(failedReads), ({ count }) => count)
+      const before = yield* failures
+      yield* linesAfter(all, all, all)
+      assert.strictEqual((yield* failures) - before, 3)
+    })
+
+    test("one warning is logged per outage in which only writes fail, as in a full store", function*() {
       const writes = ["put", "lease"] as const
       const lines = yield* linesAfter(writes, writes, [], writes, writes, [])
       deepStrictEqual(lines, [warning("lease"), recovery, warning("lease"), recovery])
     })
 
-    test("warn again when a successful read has ended the outage, and there is none while the store works", function*() {
+    test("a successful read ends an outage", function*() {
       deepStrictEqual(
         yield* linesAfter(["put"], ["elsewhere"], ["elsewhere"], ["get"]),
         [warning("put"), recovery, warning("get")]
       )
+    })
+
+    test("nothing is logged if the store works", function*() {
       deepStrictEqual(yield* linesAfter([], [], []), [])
     })
   })
@@ -315,7 +330,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
       ]
     ] as const
   )(
-    "requests a token within 10 s, warns and does not share it, when they %s",
+    "a token is requested within 10 s without sharing it when the credentials %s",
     function*([, credentials, wait, cause]) {
       const { puts, requests, start } = yield* fleet()
       const lines: Array<unknown> = []
@@ -330,7 +345,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
     }
   )
 
-  test("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
+  test("an acquisition fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
     const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), {
       credentials: Effect.never
     })
@@ -340,7 +355,7 @@ describe("SharedTokenSource, when the credentials do not work", () => {
     deepStrictEqual(yield* timed(acquire(TokenSource.missing)), ["Timeout", 40_000])
   })
 
-  test("returns the error of the endpoint, not its own, when the credentials cannot be read", function*() {
+  test("an acquisition fails with the error of the endpoint when the credentials cannot be read", function*() {
     const { start } = yield* fleet({ answer: () => Effect.fail(outage) })
     const unreadable = new AccessTokenError.CredentialsError({
       field: "clientSecret",

@@ -57,13 +57,13 @@ describe("SharedTokenSource, frozen before it stores its token", () => {
     })
 
   test.live.each(["with the response", "before the response"] as const)(
-    "does not overwrite the newer token of the process that got the lease: wakes up %s",
+    "a frozen process does not overwrite the newer token of the process that got the lease: wakes up %s",
     function*(wakesUp) {
       deepStrictEqual(yield* storedAfter(10 * minute, wakesUp), ["token-2", 2])
     }
   )
 
-  test.live("stores the token if it still has the lease", function*() {
+  test.live("a frozen process stores the token if it still has the lease", function*() {
     deepStrictEqual(yield* storedAfter(1000, "with the response"), ["token-1", 1])
   })
 })
@@ -87,19 +87,19 @@ describe("SharedTokenSource, frozen while it stores its token", () => {
       return { acquiring, other, requests }
     })
 
-  test.live("removes a token that the store would keep more than a leeway too long", function*() {
+  test.live("a frozen process removes a token that the store would keep more than a leeway too long", function*() {
     const { acquiring, other, requests } = yield* frozenFor(minute)
     assert.strictEqual(valueOf(yield* Fiber.join(acquiring)), "token-1")
     deepStrictEqual([valueOf(yield* other), yield* requests], ["token-2", 2])
   })
 
-  test.live("leaves a token that the store keeps less than a leeway too long", function*() {
+  test.live("a frozen process leaves a token that the store keeps less than a leeway too long", function*() {
     const { acquiring, other, requests } = yield* frozenFor(20_000)
     assert.strictEqual(valueOf(yield* Fiber.join(acquiring)), "token-1")
     deepStrictEqual([valueOf(yield* other), yield* requests], ["token-1", 1])
   })
 
-  test.live("does not let its caller wait for the removal", function*() {
+  test.live("the caller of a frozen process does not wait for the removal", function*() {
     const { acquiring } = yield* frozenFor(minute, () => () => Effect.never)
     assert.isTrue(Option.isSome(yield* Fiber.poll(acquiring)))
   })

@@ -34,10 +34,11 @@ const jump = (process: number, millis: number): Event => ({ _tag: "Jump", proces
 const numRuns = Number(process.env["MODEL_RUNS"] ?? 1000)
 const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
-describe(`random events (MODEL_SEED=${seed})`, () => {
+describe("random events", () => {
   const searches = [
     {
-      title: "clocks of processes jump: no token has expired, and no call fails",
+      title:
+        "a jump of a process clock costs at most one token request: no failure, no expired token",
       jump: "Jump",
       numRuns,
       runIn: runInMemory,
@@ -45,7 +46,7 @@ describe(`random events (MODEL_SEED=${seed})`, () => {
     },
     {
       title:
-        "the server clock jumps: no token has expired that a process had before, and no call fails",
+        "a jump of the server clock costs at most one token request: no failure, no unexplained token",
       jump: "StoreJump",
       numRuns: numRuns / 4,
       runIn: runWithServer,
@@ -53,7 +54,7 @@ describe(`random events (MODEL_SEED=${seed})`, () => {
     }
   ] as const
   for (const { jump, numRuns, runIn, title, wrong } of searches) {
-    it(`${title}; each jump costs at most one token request`, async () => {
+    it(title, async () => {
       const arbitraries = [
         jumpingClocks.fleets(hour),
         jumpingClocks.events(hour, { maxLength: 15, jump })
@@ -78,30 +79,32 @@ describe(`random events (MODEL_SEED=${seed})`, () => {
 })
 
 describe("a wall clock that is wrong from the start", () => {
-  for (const endpoint of ["mints", "repeats", "extends"] as const) {
-    for (const process of [0, 1]) {
-      for (const hours of [-2, 2]) {
-        it(`changes no answer of any process: that of process ${process}, by ${hours} h; the endpoint ${endpoint}`, async () => {
-          const calls = Array.from(
-            { length: 130 },
-            (_, index) => [get(index % 3), wait(minute)]
-          ).flat()
-          const fleet = { ...threeProcesses, endpoint }
-          const right = await runInMemory(fleet, calls)
-          assert.isAbove(right.requests, 2, "control")
-          const wrong = await runInMemory(fleet, [jump(process, hours * hour), ...calls])
-          deepStrictEqual(wrong, { ...right, schedule: wrong.schedule })
-        })
-      }
-    }
-  }
+  const clocks = (["mints", "repeats", "extends"] as const).flatMap((endpoint) =>
+    [0, 1].flatMap((process) => [-2, 2].map((hours) => ({ endpoint, process, hours })))
+  )
 
-  for (const { events, title } of jumpingClocks.scenarios(hour)) {
-    it(`makes no process serve an expired token: ${title}`, async () => {
+  it.each(clocks)(
+    "a wrong clock changes no answer: that of process $process, by $hours h; the endpoint $endpoint",
+    async ({ endpoint, hours, process }) => {
+      const calls = Array.from(
+        { length: 130 },
+        (_, index) => [get(index % 3), wait(minute)]
+      ).flat()
+      const fleet = { ...threeProcesses, endpoint }
+      const right = await runInMemory(fleet, calls)
+      assert.isAbove(right.requests, 2, "control")
+      const wrong = await runInMemory(fleet, [jump(process, hours * hour), ...calls])
+      deepStrictEqual(wrong, { ...right, schedule: wrong.schedule })
+    }
+  )
+
+  it.each(jumpingClocks.scenarios(hour))(
+    "no process serves an expired token: $title",
+    async ({ events }) => {
       const report = await runInMemory(threeProcesses, events)
       deepStrictEqual([jumpingClocks.expired(report), jumpingClocks.failed(report)], [[], []])
-    })
-  }
+    }
+  )
 })
 
 describe("a jump during an acquisition costs no failure and no expired token", () => {
@@ -126,8 +129,9 @@ describe("a jump during an acquisition costs no failure and no expired token", (
     "that replaces a rejected token": [[get(0), wait(minute)], { _tag: "Reject", process: 0 }]
   }
 
-  for (const [title, [before, call]] of Object.entries(acquisitions)) {
-    it(title, async () => {
+  it.each(Object.entries(acquisitions))(
+    "a jump during an acquisition causes no failure or expired token: %s",
+    async (_, [before, call]) => {
       for (const moment of moments) {
         for (const millis of jumps) {
           const after = [
@@ -156,11 +160,11 @@ describe("a jump during an acquisition costs no failure and no expired token", (
           )
         }
       }
-    })
-  }
+    }
+  )
 })
 
-it("a token that seems to have expired while it is stored costs one more token request in the whole fleet", async () => {
+it("a token that seems to have expired before it is stored costs one more token request in the whole fleet", async () => {
   const fleet: jumpingClocks.Fleet = {
     ...threeProcesses,
     wayToEndpoint: 1000,
@@ -175,7 +179,7 @@ it("a token that seems to have expired while it is stored costs one more token r
 })
 
 describe("a process whose wall clock is set back", () => {
-  it("replaces a token that has expired", async () => {
+  it("a process whose wall clock is set back replaces a token that has expired", async () => {
     const events = [
       get(0),
       wait(30 * minute),
@@ -188,7 +192,7 @@ describe("a process whose wall clock is set back", () => {
     deepStrictEqual(answers.map(({ value }) => value), ["token-1", "token-1", "token-2"])
   })
 
-  it("uses a token that the endpoint repeats no longer than before", async () => {
+  it("a process whose wall clock is set back uses a repeated token no longer than before", async () => {
     // A slow store, so that no caller near the end of the token gets another one in time.
     const fleet: jumpingClocks.Fleet = {
       ...threeProcesses,
@@ -206,7 +210,7 @@ describe("a process whose wall clock is set back", () => {
     }
   })
 
-  it("accepts a repeated token that seemed to be older, because the wall clock was set forward", async () => {
+  it("a repeated token is accepted although it seemed to be older when the wall clock was ahead", async () => {
     const fleet: jumpingClocks.Fleet = {
       ...threeProcesses,
       endpoint: "repeats",

@@ -48,7 +48,7 @@ const leased = (duration: number) =>
   })
 
 describe("SharedTokenSource, an acquisition", () => {
-  test("that fails at the endpoint's deadline fails for its own caller; the next member sends a request", function*() {
+  test("an acquisition that fails at the endpoint's deadline fails only for its own member", function*() {
     const { requests, start } = yield* fleet({ answer: firstFails(30_000) })
     const members = yield* Effect.all(Effect.replicate(start(), 4))
     const outcomes = timed(...members.map(({ get }) => get()))
@@ -57,14 +57,14 @@ describe("SharedTokenSource, an acquisition", () => {
     assert.isAtMost(took, 30_500)
   })
 
-  test("that ends just before the endpoint's deadline is shared", function*() {
+  test("an acquisition that ends just before the endpoint's deadline is shared", function*() {
     const { requests, start } = yield* fleet({ takes: 29_900 })
     const members = yield* Effect.all(Effect.replicate(start(), 4))
     const [outcome] = yield* shortestWaits(timed(...members.map(({ get }) => get())))
     deepStrictEqual([outcome, yield* requests], ["token-1", 1])
   })
 
-  test("whose process has exited delays other members at most by the lease", function*() {
+  test("a process that has exited delays other members at most by its lease", function*() {
     // The holder of this lease never extends or releases it.
     const { requests, start } = yield* leased(5000)
     const [outcome, took] = yield* timed((yield* start()).get())
@@ -73,7 +73,7 @@ describe("SharedTokenSource, an acquisition", () => {
     assert.isAtMost(took, 5500, "the lease, plus one pause between two reads")
   })
 
-  test("that takes longer than its lease keeps the lease, even if one extension fails, and other members keep waiting", function*() {
+  test("an acquisition that takes longer than its lease keeps the lease even if one extension fails", function*() {
     const { extensions, store } = yield* extending((lease, number) =>
       number === 2
         ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" })
@@ -88,7 +88,7 @@ describe("SharedTokenSource, an acquisition", () => {
     assert.isAtLeast(yield* extensions, 10)
   })
 
-  test("that takes longer than maxWait is no longer awaited: the waiting member sends its own request", function*() {
+  test("a member that has waited for maxWait sends its own request", function*() {
     const { requests, start } = yield* fleet({
       answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
     })
@@ -105,7 +105,7 @@ describe("SharedTokenSource, an acquisition", () => {
     yield* Fiber.interrupt(stuck)
   })
 
-  test("that is interrupted releases its lease", function*() {
+  test("an acquisition that is interrupted releases its lease", function*() {
     const started = yield* Deferred.make<void>()
     const { requests, start } = yield* fleet({
       answer: (number) =>
@@ -174,7 +174,7 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
       "token-2"
     ]] as const
   )(
-    "is completed, at whatever moment it is interrupted, %s",
+    "an uninterruptible acquisition is completed at whatever moment it is interrupted, %s",
     function*([, isRejected, token]) {
       for (let after = 0; after < 120; after += 5) {
         assert.strictEqual(yield* interrupted(after, isRejected), token, `after ${after} ms`)
@@ -184,7 +184,7 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
 })
 
 describe("SharedTokenSource, a lease", () => {
-  test("that is lost is not extended again, until the token has arrived", function*() {
+  test("a lease that is lost is not extended again until the token has arrived", function*() {
     const { extensions, store } = yield* extending(() => Effect.succeed(false))
     const { start } = yield* fleet({ takes: 12_000 })
     const [outcome] = yield* timed((yield* start({ lease: "3 seconds", store })).get())
@@ -192,20 +192,29 @@ describe("SharedTokenSource, a lease", () => {
     deepStrictEqual([outcome, yield* extensions], ["token-1", 2])
   })
 
-  test("that is granted after storeTimeout is left to expire, and other members wait no longer than that", function*() {
+  /** Calls of a member to which the store grants the lease too late. */
+  const grantedLate = Effect.gen(function*() {
     const { requests, start, store } = yield* fleet({ answer: firstFails(0) })
     const late = TokenStore.TokenStore.of({
       ...store,
       lease: (key, duration) =>
         Effect.zipLeft(store.lease(key, duration), Effect.sleep("1200 millis"))
     })
-    deepStrictEqual(yield* timed((yield* start({ store: late })).get()), ["Transport", 1000])
+    return { outcome: yield* timed((yield* start({ store: late })).get()), requests, start }
+  })
+
+  test("a member waits for a lease no longer than storeTimeout", function*() {
+    deepStrictEqual((yield* grantedLate).outcome, ["Transport", 1000])
+  })
+
+  test("a lease that is granted after storeTimeout is left to expire", function*() {
+    const { requests, start } = yield* grantedLate
     const [outcome, took] = yield* timed((yield* start({ maxWait: "1 hour" })).get())
     deepStrictEqual([outcome, yield* requests], ["token-2", 2])
     assert.isAtMost(took, 5000)
   })
 
-  test("is released when the read of the store that follows it fails", function*() {
+  test("a lease is released when the read of the store that follows it fails", function*() {
     const { requests, start, store } = yield* fleet()
     const [taken, reads] = yield* Effect.all([Ref.make(""), Ref.make(0)])
     const failing = TokenStore.TokenStore.of({
@@ -242,7 +251,7 @@ describe("SharedTokenSource, while another process holds the lease", () => {
     token: "token-2",
     requests: 2
   }])(
-    "reads the store once more after maxWait, and $outcome",
+    "a member reads the store once more after maxWait: it $outcome",
     function*({ publishes, token, ...expected }) {
       const { publish, requests, start } = yield* leased(24 * hour)
       const { get } = yield* start({ maxWait: "1 second" })
@@ -253,7 +262,7 @@ describe("SharedTokenSource, while another process holds the lease", () => {
     }
   )
 
-  test("waits a quarter longer after each read, up to 500 ms, with a jitter of 75 to 100 percent", function*() {
+  test("a waiting member pauses a quarter longer after each read, up to 500 ms, with a jitter of 75 to 100 percent", function*() {
     const { start, store } = yield* leased(24 * hour)
     const reads = yield* Ref.make<ReadonlyArray<number>>([])
     const counting = TokenStore.TokenStore.of({
@@ -278,7 +287,7 @@ describe("SharedTokenSource, while another process holds the lease", () => {
     )
   })
 
-  it.effect("measures maxWait by the monotonic clock, even if the wall clock jumps", () => {
+  it.effect("maxWait is measured by the monotonic clock even if the wall clock jumps", () => {
     const virtual = VirtualClock.make(undefined, settled)
     return Effect.gen(function*() {
       const { requests, start } = yield* leased(24 * hour)

@@ -35,7 +35,7 @@ const stored = (options: MemberOptions = {}) =>
   })
 
 describe("an entry that SharedTokenSource stores", () => {
-  test("contains no secret, token, client id, email address or host, neither in its value nor in its key", function*() {
+  test("a stored entry contains no secret, token, client id, email address or host", function*() {
     const contained = ["invented-client-id", "invented-token-1", "developer@shop.example"]
     const sensitive = [...contained, "invented-client-secret-0123456789", "shop.example"]
     const { entry, key } = yield* stored()
@@ -58,7 +58,7 @@ describe("an entry that SharedTokenSource stores", () => {
     }
   })
 
-  test("differs each time, even for the same token", function*() {
+  test("a sealed entry differs each time even for the same token", function*() {
     const { open, seal: close } = yield* seal.make(purpose)
     const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
     assert.strictEqual(new Set(entries).size, 100)
@@ -70,7 +70,7 @@ describe("an entry that SharedTokenSource stores", () => {
     deepStrictEqual(yield* Effect.forEach(entries, open), entries.map(() => "the same"))
   })
 
-  test("is a miss when any one bit is changed or its end is cut off", function*() {
+  test("a sealed entry is a miss when any one bit is changed or its end is cut off", function*() {
     const { open, seal: close } = yield* seal.make(purpose)
     const entry = yield* close("a text")
     const bytes = Buffer.from(entry, "base64url")
@@ -88,34 +88,34 @@ describe("an entry that SharedTokenSource stores", () => {
     }
   })
 
-  test("is a miss and is overwritten when it was not sealed, or holds no token", function*() {
-    const { overwrite, requests, start } = yield* stored()
-    const { seal: close } = yield* seal.make(purpose)
-    const forged = JSON.stringify({
-      value: "forged",
-      scope: "",
-      acquiredAt: 0,
-      expiresAt: 8640000000000000
-    })
-    let sent = 1
-    for (
-      const entry of [
-        "",
-        " ",
-        "null",
-        "not base64!",
-        "A".repeat(1000),
-        forged,
-        yield* close("{\"value\":1}")
+  test.each(
+    [
+      ["an empty text", Effect.succeed("")],
+      ["a space", Effect.succeed(" ")],
+      ["null", Effect.succeed("null")],
+      ["a text that is not base64", Effect.succeed("not base64!")],
+      ["a text of the right form", Effect.succeed("A".repeat(1000))],
+      [
+        "an unsealed token",
+        Effect.succeed(JSON.stringify({
+          value: "forged",
+          scope: "",
+          acquiredAt: 0,
+          expiresAt: 8640000000000000
+        }))
+      ],
+      [
+        "a sealed text without a token",
+        Effect.flatMap(seal.make(purpose), ({ seal }) => seal("{\"value\":1}"))
       ]
-    ) {
-      yield* overwrite(entry)
-      sent++
-      for (const { get } of [yield* start(), yield* start()]) {
-        assert.strictEqual(valueOf(yield* get()), `invented-token-${sent}`)
-      }
-      assert.strictEqual(yield* requests, sent, JSON.stringify(entry))
+    ] as const
+  )("an entry that holds no sealed token is overwritten: %s", function*([, entry]) {
+    const { overwrite, requests, start } = yield* stored()
+    yield* overwrite(yield* entry)
+    for (const { get } of [yield* start(), yield* start()]) {
+      assert.strictEqual(valueOf(yield* get()), "invented-token-2")
     }
+    assert.strictEqual(yield* requests, 2)
   })
 
   const others: Readonly<Record<string, MemberOptions>> = {
@@ -132,7 +132,7 @@ describe("an entry that SharedTokenSource stores", () => {
     }
   }
 
-  test("has the same key for the same parameters, sent by another method and in another order", function*() {
+  test("the same parameters have the same key by another method in another order", function*() {
     const parameters = { scope: "orders", audience: "shop" }
     const mine = yield* stored({ request: TokenRequest.clientSecretPost(parameters) })
     const { scope, ...others } = parameters
@@ -146,33 +146,37 @@ describe("an entry that SharedTokenSource stores", () => {
     )
   })
 
-  test("is shared for parameters of any length, and a secret one as if it were none", function*() {
+  describe("the store key", () => {
     const keyOf = (token: string | Redacted.Redacted) =>
       Effect.map(
         stored({ request: TokenRequest.clientSecretPost({ token }) }),
         ({ key }) => key
       )
     const long = "x".repeat(10_000)
-    assert.match(yield* keyOf(long), /^store-api-token-v1:/)
-    assert.strictEqual(yield* keyOf(Redacted.make(long)), yield* keyOf(long))
-    assert.notStrictEqual(yield* keyOf(`${long}y`), yield* keyOf(long))
+
+    test("a parameter can have any length", function*() {
+      assert.match(yield* keyOf(long), /^store-api-token-v1:/)
+      assert.notStrictEqual(yield* keyOf(`${long}y`), yield* keyOf(long))
+    })
+
+    test("a parameter has the same key if it is redacted", function*() {
+      assert.strictEqual(yield* keyOf(Redacted.make(long)), yield* keyOf(long))
+    })
   })
 
-  for (const [what, options] of Object.entries(others)) {
-    test(`has another key for another ${what}, and is a miss under the original key`, function*() {
-      const mine = yield* stored()
-      const other = yield* stored(options)
-      assert.notStrictEqual(mine.key, other.key)
-      yield* mine.overwrite(other.entry)
-      assert.strictEqual(
-        valueOf(yield* (yield* mine.start()).get()),
-        "invented-token-2",
-        "a miss"
-      )
-    })
-  }
+  const cases = Object.entries(others)
 
-  test("cannot be decrypted under another store key, because the store key is authenticated with it", function*() {
+  test.each(cases)("an entry has another key for another %s", function*([, options]) {
+    assert.notStrictEqual((yield* stored(options)).key, (yield* stored()).key)
+  })
+
+  test.each(cases)("an entry is a miss under the key of another %s", function*([, options]) {
+    const mine = yield* stored()
+    yield* mine.overwrite((yield* stored(options)).entry)
+    assert.strictEqual(valueOf(yield* (yield* mine.start()).get()), "invented-token-2")
+  })
+
+  test("a sealed entry cannot be decrypted under another store key", function*() {
     // The library derives the AES key and the store key together, so this test calls Web Crypto itself.
     const { entry, key } = yield* stored()
     const bytes = new Uint8Array(Buffer.from(entry, "base64url"))
@@ -268,7 +272,7 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
     })
   }
 
-  it.live("does not return a token that has expired while it was decrypted", () =>
+  it.live("a token that expires during its decryption is not returned", () =>
     Effect.gen(function*() {
       const { start } = yield* fleet()
       const { get } = yield* start({ leeway: 0 })
@@ -278,7 +282,7 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
       assert.strictEqual(valueOf(yield* get()), "token-2")
     }).pipe(Effect.scoped, Effect.withClock(virtual.clock)))
 
-  it.live("stores a token for the lifetime that is left after it was encrypted", () =>
+  it.live("a token is stored for the lifetime that is left after its encryption", () =>
     Effect.gen(function*() {
       const { puts, start } = yield* fleet()
       yield* slow("encrypt")
@@ -290,7 +294,7 @@ describe("SharedTokenSource, when Web Crypto is slow", () => {
 describe("SharedTokenSource, frozen while Web Crypto encrypts its token", () => {
   const virtual = VirtualClock.make()
 
-  it.live("does not overwrite the newer token of the process that got the lease", () =>
+  it.live("a process that freezes during the encryption does not overwrite the newer token of the process that got the lease", () =>
     Effect.gen(function*() {
       const { requests, start } = yield* fleet()
       const [frozen, other] = [yield* start(), yield* start()]
@@ -330,11 +334,10 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
     )
   ]
 
-  test.each(faults)(
-    "returns a token after one request and logs nothing sensitive when %s",
-    function*([what, broken]) {
+  /** Replaces a stored token, and returns the log lines too. */
+  const replaceWith = (broken: (typeof faults)[number][1]) =>
+    Effect.gen(function*() {
       const { requests, start } = yield* fleet()
-      // A stored token, which must be opened and replaced.
       const cached = yield* (yield* start()).get()
       const lines: Array<string> = []
       const logger = Logger.make(({ annotations, cause, message, spans }) => {
@@ -350,17 +353,26 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
         Logger.withMinimumLogLevel(LogLevel.All),
         Effect.withUnhandledErrorLogLevel(Option.some(LogLevel.Debug))
       )
-      deepStrictEqual([outcome, yield* requests], ["token-2", 2])
-      assert.include(lines.join(), "a logged cause")
-      assert.notInclude(lines.join(), "invented")
-      const warns = lines.join().includes(
-        "Web Crypto could not derive a key; this access token is not shared"
-      )
-      assert.strictEqual(
-        warns,
-        /subtle|importKey|derive/.test(what),
-        "says why it is not shared"
-      )
+      return { outcome, requests: yield* requests, log: lines.join() }
+    })
+
+  test.each(faults)("a token is acquired with one request when %s", function*([, broken]) {
+    const { outcome, requests } = yield* replaceWith(broken)
+    deepStrictEqual([outcome, requests], ["token-2", 2])
+  })
+
+  test.each(faults)("nothing sensitive is logged when %s", function*([, broken]) {
+    const { log } = yield* replaceWith(broken)
+    assert.include(log, "a logged cause", "control")
+    assert.notInclude(log, "invented")
+  })
+
+  test.each(faults)(
+    "a warning says whether no key can be derived when %s",
+    function*([what, broken]) {
+      const { log } = yield* replaceWith(broken)
+      const warning = "Web Crypto could not derive a key; this access token is not shared"
+      assert.strictEqual(log.includes(warning), /subtle|importKey|derive/.test(what))
     }
   )
 })

@@ -55,7 +55,7 @@ const providerOf = (started: { readonly shared: TokenSource.Service }) =>
   Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, started.shared)
 
 describe("SharedTokenSource", () => {
-  test("sends one token request for fifty members that acquire at once", function*() {
+  test("fifty members that acquire at once send one token request", function*() {
     const { requests, start } = yield* fleet({ takes: 200 })
     const members = yield* Effect.all(Effect.replicate(start(), 50))
     const before = yield* hits
@@ -63,7 +63,7 @@ describe("SharedTokenSource", () => {
     deepStrictEqual([outcome, yield* requests, (yield* hits) - before], ["token-1", 1, 49])
   })
 
-  test("two tokens that are revoked at once cost one token request, and no call gets a 401", function*() {
+  test("two tokens that are revoked at once are replaced by one token request before any call fails", function*() {
     const { puts, requests, start, store } = yield* fleet({ takes: 200 })
     const revoked = new Set<unknown>()
     const api = HttpClient.make((request) =>
@@ -157,7 +157,7 @@ describe("SharedTokenSource", () => {
     deepStrictEqual([valueOf(replaced), yield* requests], ["token-2", 2])
   })
 
-  test("defines its metrics as incremental counters with a name and a description", function*() {
+  test("the metrics of sharing are incremental counters with a documented description", function*() {
     yield* Metric.increment(SharedTokenSource.storeFailures)
     yield* Metric.increment(SharedTokenSource.storeHits)
     const described = (yield* allSeries)
@@ -183,7 +183,7 @@ describe("SharedTokenSource", () => {
     ),
     fields: "no optional fields"
   }])(
-    "returns a stored token with $fields, and its original acquiredAt",
+    "a stored token is returned as it was acquired, with $fields",
     function*({ token }) {
       const { requests, start } = yield* fleet({ answer: () => token })
       const before = yield* hits
@@ -195,7 +195,7 @@ describe("SharedTokenSource", () => {
     }
   )
 
-  test("releases the lease and returns the token that another member stored before the lease was granted", function*() {
+  test("a member returns the token that another one stored before the lease was granted", function*() {
     const { puts, requests, start, store } = yield* fleet()
     const other = yield* start()
     const late = TokenStore.TokenStore.of({
@@ -211,7 +211,7 @@ describe("SharedTokenSource", () => {
     assert.isTrue(Option.isSome(yield* store.lease(key, "1 second")))
   })
 
-  test("treats an authUrl with and without a trailing slash as the same", function*() {
+  test("a trailing slash of authUrl does not separate members", function*() {
     const { requests, start } = yield* fleet()
     for (
       const authUrl of [
@@ -224,7 +224,7 @@ describe("SharedTokenSource", () => {
     assert.strictEqual(yield* requests, 1)
   })
 
-  test("fails when it is built over a source without a purpose", function*() {
+  test("a shared source cannot be built over a source without a purpose", function*() {
     const unshared = SharedTokenSource.make().pipe(
       Effect.provideService(
         TokenSource.TokenSource,
@@ -235,7 +235,7 @@ describe("SharedTokenSource", () => {
     assert.strictEqual((yield* Effect.flip(unshared)).option, "TokenSource.purpose")
   })
 
-  test("layer shares tokens through the store in its context", function*() {
+  test("SharedTokenSource.layer shares tokens through the store in its context", function*() {
     const { requests, source } = yield* endpoint()
     const layer = SharedTokenSource.layer().pipe(
       Layer.provide(
@@ -256,21 +256,16 @@ describe("SharedTokenSource", () => {
     assert.strictEqual(yield* requests, 1)
   })
 
-  test("reads credentials at each acquisition and shares only among members with the same ones", function*() {
+  test("credentials are read at each acquisition", function*() {
     const { requests, start } = yield* fleet()
     const current = yield* Ref.make(credentials)
     const rotating = yield* start({ credentials: Ref.get(current) })
     yield* rotating.get()
-    yield* rotating.get()
-    assert.strictEqual(yield* requests, 1)
     yield* Ref.set(
       current,
       yield* credentialsOf("invented-client-id", "another-invented-secret")
     )
-    deepStrictEqual([valueOf(yield* rotating.get()), valueOf(yield* (yield* start()).get())], [
-      "token-2",
-      "token-1"
-    ])
+    deepStrictEqual([valueOf(yield* rotating.get()), yield* requests], ["token-2", 2])
   })
 
   describe("the token to replace", () => {
@@ -284,19 +279,19 @@ describe("SharedTokenSource", () => {
     const secondFails = (number: number) =>
       number === 2 ? Effect.fail(outage) : fullToken(`token-${number}`)
 
-    test("stays in the store when its renewal fails", function*() {
+    test("a token stays in the store when its renewal fails", function*() {
       const { cached, first, requests, second } = yield* setUp(secondFails)
       deepStrictEqual(yield* Effect.flip(first.renew(cached)), outage)
       deepStrictEqual([valueOf(yield* second.get()), yield* requests], ["token-1", 2])
     })
 
-    test("is removed from the store after a rejection, even if the next acquisition fails", function*() {
+    test("a rejected token is removed from the store even if the next acquisition fails", function*() {
       const { cached, first, requests, second } = yield* setUp(secondFails)
       deepStrictEqual(yield* Effect.flip(first.get(cached)), outage)
       deepStrictEqual([valueOf(yield* second.get()), yield* requests], ["token-3", 3])
     })
 
-    test("is replaced by the token that another member has stored, without a token request", function*() {
+    test("a rejected token is replaced by the token that another member has stored", function*() {
       const { cached, first, requests, second } = yield* setUp()
       yield* TestClock.adjust("1 minute")
       deepStrictEqual(
@@ -306,7 +301,7 @@ describe("SharedTokenSource", () => {
       deepStrictEqual([valueOf(yield* second.get()), yield* requests], ["token-2", 2])
     })
 
-    test("is not replaced by a stored token that expires no later", function*() {
+    test("a rejected token is not replaced by a stored one that is not newer", function*() {
       const { requests, second } = yield* setUp()
       for (const minutes of [60, 59]) {
         // The token of the second round expires a minute earlier than the stored one, which is therefore returned.
@@ -318,7 +313,7 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 2)
     })
 
-    test("is replaced by a stored token with its value that expires later, if it has expired itself", function*() {
+    test("an expired token is replaced by a stored one with its value that expires later", function*() {
       const { cached, first, requests, second } = yield* setUp(() => fullToken("extended"))
       yield* TestClock.adjust("56 minutes")
       const extended = yield* first.renew(cached)
@@ -327,7 +322,7 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 2)
     })
 
-    test("is not shared when the endpoint returns it again", function*() {
+    test("a rejected token is not shared when the endpoint returns it again", function*() {
       const { cached, first, requests, second } = yield* setUp(() => fullToken("the same", 60))
       assert.strictEqual(valueOf(yield* first.get(cached)), "the same")
       yield* second.get()
@@ -338,7 +333,7 @@ describe("SharedTokenSource", () => {
       answer: "one with a shorter lifetime",
       lifetime: 10
     }])(
-      "is replaced with one token request when it is rejected across a fleet of providers: by $answer",
+      "a token that a whole fleet of providers rejects is replaced with one token request: by $answer",
       function*({ lifetime }) {
         const answer = (number: number) =>
           fullToken(`token-${number}`, number === 1 ? 60 : lifetime)
@@ -367,7 +362,7 @@ describe("SharedTokenSource", () => {
       ["an expired token", 60 * minute]
     ] as const
   )(
-    "an acquireRelease whose acquire asks a provider with %s is never torn, whenever it is interrupted",
+    "an acquireRelease that asks a provider with %s is completed whenever it is interrupted",
     function*([, age]) {
       let interrupted = 0
       for (let after = 0; after < 400; after += 20) {
@@ -407,7 +402,7 @@ describe("SharedTokenSource", () => {
       "is down",
       down
     ]])(
-      "while six others renew the token has the valid one within 1 s: the endpoint %s",
+      "a process that starts during a renewal has the valid token within 1 s: the endpoint %s",
       ([, renewal]) => {
         const virtual = VirtualClock.make(undefined, settled)
         return Effect.gen(function*() {
@@ -463,21 +458,26 @@ describe("SharedTokenSource", () => {
         { leeway: 0, lifetime: 60 * minute, least: 1 }
       ] as const
     )(
-      "accepts a token with $least ms left and not less, for a lifetime of $lifetime ms and a leeway of $leeway",
+      "a process that starts accepts no less than $least ms of a token, for a lifetime of $lifetime ms with a leeway of $leeway",
       function*({ leeway, least, lifetime }) {
         assert.strictEqual(yield* startedAt(lifetime - least, { leeway, lifetime }), "old")
         assert.strictEqual(yield* startedAt(lifetime - least + 1, { leeway, lifetime }), "new")
       }
     )
 
-    test("gets a token with less left only if the acquisition of another fails, and while it is valid", function*() {
-      const started = (answer: Acquisition) => startedAt(60 * minute - 20_000, { answer })
-      assert.strictEqual(yield* started(Effect.delay(Effect.fail(outage), 19_999)), "old")
-      assert.strictEqual(
-        yield* started(Effect.delay(Effect.fail(outage), 20_000)),
-        "Transport"
-      )
-      assert.strictEqual(yield* started(Effect.die("an invented defect")), "old")
+    test.each<[failure: string, answer: Acquisition]>([
+      ["an error", Effect.delay(Effect.fail(outage), 19_999)],
+      ["a defect", Effect.die("an invented defect")]
+    ])(
+      "a process that starts gets a token with less left if the acquisition fails with %s",
+      function*([, answer]) {
+        assert.strictEqual(yield* startedAt(60 * minute - 20_000, { answer }), "old")
+      }
+    )
+
+    test("a process that starts gets the error if its stored token has expired when the acquisition fails", function*() {
+      const answer = Effect.delay(Effect.fail(outage), 20_000)
+      assert.strictEqual(yield* startedAt(60 * minute - 20_000, { answer }), "Transport")
     })
   })
 
@@ -546,7 +546,7 @@ describe("SharedTokenSource", () => {
     })
 
     it.effect.each([{ behind: 0, lifetime: 40 }, { behind: 2 * 60, lifetime: 40 }])(
-      "a reader whose clock is $behind minutes behind and then set back expires the token $lifetime minutes after receipt",
+      "a token expires $lifetime minutes after receipt though the clock, $behind minutes behind, is set back",
       ({ behind, lifetime }) => {
         const virtual = VirtualClock.make()
         return Effect.gen(function*() {

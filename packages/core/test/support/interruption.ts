@@ -97,7 +97,7 @@ export const interruption = (
 ): void => {
   const moments = Array.from({ length: 120 / every }, (_, index) => index * every)
 
-  it("interrupting any callers at any moment affects no other caller and sends one request", () =>
+  it("interrupting any callers at any moment affects no other caller", () =>
     fc.assert(
       fc.asyncProperty(
         scenario,
@@ -124,7 +124,7 @@ export const interruption = (
   }
 
   it.effect(
-    "interrupting all callers, moment by moment: the next caller gets their token",
+    "the next caller gets the token of callers that were all interrupted, moment by moment",
     () => Effect.forEach(moments, (step) => interrupting(3, [step, step, step]))
   )
 }

@@ -26,7 +26,7 @@ export const overSockets = (
   client: Layer.Layer<HttpClient.HttpClient>
 ): void => {
   describe(`AccessTokenProvider over real sockets, ${name}`, () => {
-    it.scopedLive("closing the scope during an acquisition fails waiting callers with Closed, and leaves no open socket and no fiber", () =>
+    it.scopedLive("closing the scope during an acquisition fails waiting callers without an open socket or fiber", () =>
       Effect.flatMap(
         Emulator.make(),
         (emulator) =>

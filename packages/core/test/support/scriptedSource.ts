@@ -1,4 +1,4 @@
-/** Sources whose acquisitions the test completes, and a provider over such a source and a virtual clock. */
+/** A provider over a source whose results a test chooses, on a virtual clock. */
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
   AccessToken,
@@ -46,7 +46,7 @@ export const token = (
     }))
 
 /** A source that calls the given function with the number of each call, and counts the calls. */
-export const answering = (
+export const makeSource = (
   acquire: (number: number, replacing: Option.Option<AccessToken.AccessToken>) => Acquisition
 ) =>
   Effect.map(Ref.make(0), (count) => ({
@@ -92,22 +92,22 @@ export interface Tools {
   readonly provider: AccessTokenProvider.Service
   /** The number of acquisitions that started. */
   readonly calls: Effect.Effect<number>
-  /** The number of interrupted acquisitions among those that the test completes. */
-  readonly interrupted: Effect.Effect<number>
-  /** Completes the next acquisition for which the script returns nothing. Returns the token that it replaces. */
+  /** The number of acquisitions that the test would have completed, and that were interrupted. */
+  readonly interruptions: Effect.Effect<number>
+  /** Completes the next acquisition for which the source has no result. Returns the token that it replaces. */
   readonly complete: (effect: Acquisition) => Effect.Effect<string | undefined>
   /** Closes the scope of the provider's layer. */
   readonly close: Effect.Effect<void>
   /** Starts this many callers of `get`, or of the given call. */
-  readonly callers: (count: number, call?: Acquisition) => Effect.Effect<Callers>
+  readonly startCallers: (count: number, call?: Acquisition) => Effect.Effect<Callers>
   /** Compares the distinct outcomes of callers. */
-  readonly got: (callers: Callers, expected: string) => Effect.Effect<void>
+  readonly expectOutcome: (callers: Callers, expected: string) => Effect.Effect<void>
   /** Advances both clocks and compares what can be observed then. */
   readonly after: (by: Duration.DurationInput, expected: Expected) => Effect.Effect<void>
 }
 
-/** The outcome of each acquisition, by its number. Without one, the test completes the acquisition. */
-type Script = (
+/** The result of each acquisition, by its number. Without one, the test completes the acquisition. */
+export type Acquire = (
   number: number,
   virtual: VirtualClock.VirtualClock,
   replacing: Option.Option<AccessToken.AccessToken>
@@ -134,19 +134,19 @@ export const outcomeOf = (
         })
     }))
 
-/** Runs a test with a provider over a scripted source and a virtual clock. */
-export const run = <A, E>(
-  script: Script,
-  test: (tools: Tools) => Effect.Effect<A, E, Scope.Scope>,
+/** Runs the steps of a test with a provider over a source with these results, on a virtual clock. */
+export const withProvider = (
+  acquire: Acquire,
+  steps: (tools: Tools) => LiveSteps,
   { chance = 0, clock = ({ clock }) => clock, ...options }: Options = {}
-): Effect.Effect<A, E> =>
+): Effect.Effect<void, unknown> =>
   Effect.gen(function*() {
     const virtual = VirtualClock.make()
-    const interrupted = yield* Ref.make(0)
+    const interruptions = yield* Ref.make(0)
     const open = yield* Queue.unbounded<
       readonly [string | undefined, Deferred.Deferred<Acquisition>]
     >()
-    const held = (replacing: Option.Option<AccessToken.AccessToken>) =>
+    const hold = (replacing: Option.Option<AccessToken.AccessToken>) =>
       Effect.gen(function*() {
         const result = yield* Deferred.make<Acquisition>()
         yield* Queue.offer(open, [
@@ -154,9 +154,9 @@ export const run = <A, E>(
           result
         ])
         return yield* Effect.flatten(Deferred.await(result))
-      }).pipe(Effect.onInterrupt(() => Ref.update(interrupted, (n) => n + 1)))
-    const source = yield* answering((number, replacing) =>
-      script(number, virtual, replacing) ?? held(replacing)
+      }).pipe(Effect.onInterrupt(() => Ref.update(interruptions, (n) => n + 1)))
+    const source = yield* makeSource((number, replacing) =>
+      acquire(number, virtual, replacing) ?? hold(replacing)
     )
     const scope = yield* Scope.make()
     const close = Scope.close(scope, Exit.void)
@@ -168,7 +168,7 @@ export const run = <A, E>(
         yield* Layer.buildWithScope(layer, scope),
         AccessTokenProvider.AccessTokenProvider
       )
-      const callers = (count: number, call: Acquisition = provider.get) =>
+      const startCallers = (count: number, call: Acquisition = provider.get) =>
         Effect.zipLeft(
           Effect.fork(
             Effect.all(Effect.replicate(outcomeOf(call), count), { concurrency: "unbounded" })
@@ -182,10 +182,10 @@ export const run = <A, E>(
         })
       const once = (call: Acquisition) =>
         Effect.flatMap(
-          callers(1, call),
+          startCallers(1, call),
           (caller) => Effect.zipLeft(outcomes(caller), Fiber.interrupt(caller))
         )
-      const observed: {
+      const observations: {
         readonly [Key in keyof Required<Expected>]: Effect.Effect<Required<Expected>[Key]>
       } = {
         state: Effect.map(provider.status, ({ state }) => state),
@@ -206,12 +206,12 @@ export const run = <A, E>(
         Effect.gen(function*() {
           yield* virtual.advance(by)
           const seen: Record<string, unknown> = { ...expected }
-          for (const [key, value] of Object.entries<Effect.Effect<unknown>>(observed)) {
+          for (const [key, value] of Object.entries<Effect.Effect<unknown>>(observations)) {
             if (key in expected) seen[key] = yield* value
           }
           deepStrictEqual<object>(seen, expected)
         })
-      const got = (callers: Callers, expected: string) =>
+      const expectOutcome = (callers: Callers, expected: string) =>
         Effect.flatMap(
           Effect.zipRight(settle, outcomes(callers)),
           (seen) => Effect.sync(() => deepStrictEqual(seen, expected))
@@ -227,10 +227,10 @@ export const run = <A, E>(
         virtual,
         provider,
         calls: source.calls,
-        interrupted: Ref.get(interrupted),
+        interruptions: Ref.get(interruptions),
         complete
       }
-      return yield* test({ ...tools, close, callers, got, after })
+      yield* Effect.gen(() => steps({ ...tools, close, startCallers, expectOutcome, after }))
     }).pipe(
       Effect.ensuring(close),
       Effect.scoped,
@@ -239,32 +239,27 @@ export const run = <A, E>(
     )
   })
 
-/** Like `run`, with the steps of a generator. */
-export const timeline = (
-  script: Script,
-  steps: (tools: Tools) => LiveSteps,
-  options?: Options
-) => run(script, (tools) => Effect.gen(() => steps(tools)), options)
-
-/** Declares tests of a provider over a scripted source. */
-export const providerTest =
-  (script: Script, options?: Options) =>
-  (title: string, steps: (tools: Tools) => LiveSteps): void =>
-    test(title, function*() {
-      yield* timeline(script, steps, options)
-    })
+/** Declares a test with these steps. */
+export const providerTest = (
+  title: string,
+  ...run: Parameters<typeof withProvider>
+): void =>
+  test(title, function*() {
+    yield* withProvider(...run)
+  })
 
 /** The source returns `token-1`, `token-2`, … */
-export const numberedTest = providerTest((n) => token(`token-${n}`))
+export const numberedTokens: Acquire = (n) => token(`token-${n}`)
 
 /** The test completes each acquisition. */
-export const heldTest = providerTest(() => undefined)
+export const heldAcquisitions: Acquire = () => undefined
 
 /** The source returns the token `one`. The test completes each further acquisition. */
-export const renewalTest = providerTest((n) => n === 1 ? token("one") : undefined)
+export const heldRenewals = (lifetime?: Duration.DurationInput): Acquire => (n) =>
+  n === 1 ? token("one", lifetime) : undefined
 
 /** A token with this age and this remaining lifetime, in milliseconds. */
-export const aged = (value: string, age: number, remaining: number) =>
+export const tokenOfAge = (value: string, age: number, remaining: number) =>
   Effect.map(DateTime.now, (now) =>
     new AccessToken.AccessToken({
       value: Redacted.make(value),

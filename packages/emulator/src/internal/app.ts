@@ -13,11 +13,11 @@ import * as steering from "./steering.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
 
 /** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */
-export const emulator = (parts: steering.Parts) => {
+export const serve = (parts: steering.Parts) => {
   const { faults, log, secondOrigin, settings } = parts
   const usedSockets = new WeakSet<Socket>()
   return Effect.gen(function*() {
-    const request = yield* requests.current(settings)
+    const request = yield* requests.readRequest(settings)
     if (settings.steering && steering.isFor(request)) {
       return yield* steering.respond(request, parts)
     }
@@ -41,7 +41,7 @@ export const emulator = (parts: steering.Parts) => {
 }
 
 /** Performs the next fault for a connection, or passes it to the server. */
-export const connection = ({ faults, log, tls }: steering.Parts) =>
+export const acceptConnection = ({ faults, log, tls }: steering.Parts) =>
   Effect.map(FiberSet.makeRuntime(), (run): Accept => (socket, serve) => {
     const fault = faults.take("connection")
     if (fault !== undefined) run(log.connection(socket, fault))
@@ -53,16 +53,16 @@ export const connection = ({ faults, log, tls }: steering.Parts) =>
     else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
   })
 
-const foreignToken = requests.json({
+const foreignToken = requests.jsonResponse({
   access_token: "token-of-another-origin",
   token_type: "bearer",
   expires_in: 3600
 })
 
 /** Responds to every request with a token, so that a client that follows a redirect here succeeds. */
-export const secondOrigin = (settings: Settings, log: RequestLog) =>
+export const serveSecondOrigin = (settings: Settings, log: RequestLog) =>
   Effect.flatMap(
-    requests.current(settings),
+    requests.readRequest(settings),
     (request) =>
       log.record(request, tokenEndpoint.maxBodyBytes, () => Effect.succeed(foreignToken))
   )

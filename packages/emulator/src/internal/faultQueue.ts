@@ -83,18 +83,18 @@ const checkStep = (option: string, step: Fault): Effect.Effect<void, EmulatorErr
   })
 
 /** The steps of a script, which are named if it is a scenario. */
-const stepsOf = (given: Script | Scenario.Name) =>
+const stepsOf = (source: Script | Scenario.Name) =>
   Effect.gen(function*() {
-    if (typeof given !== "string") return { steps: [given].flat(), needsTls: false }
-    if (!Object.hasOwn(Scenario.all, given)) {
+    if (typeof source !== "string") return { steps: [source].flat(), needsTls: false }
+    if (!Object.hasOwn(Scenario.all, source)) {
       return yield* rules.unusable(
         "scenario",
         "must be a name that the emulator's --list prints"
       )
     }
-    const { script, tls } = Scenario.all[given]
+    const { script, tls } = Scenario.all[source]
     return {
-      steps: [script].flat().map((step): Fault => ({ ...step, scenario: given })),
+      steps: [script].flat().map((step): Fault => ({ ...step, scenario: source })),
       needsTls: tls
     }
   })
@@ -104,11 +104,11 @@ export const make = (settings: Settings) => {
   return {
     /** If a step cannot be performed, fails and appends none. */
     append: (
-      given: Script | Scenario.Name,
+      source: Script | Scenario.Name,
       times?: number
     ): Effect.Effect<void, EmulatorError> =>
       Effect.gen(function*() {
-        const { needsTls, steps } = yield* stepsOf(given)
+        const { needsTls, steps } = yield* stepsOf(source)
         yield* Effect.forEach(steps, (step, index) => checkStep(`script[${index}]`, step))
         yield* rules.check("times", times, rules.optional(wholeTimes))
         if (!settings.tls && (needsTls || steps.some(({ _tag }) => _tag === "Tls"))) {

@@ -9,7 +9,7 @@ export type Entry =
   & Partial<RecordedRequest>
 
 /** The part that is shown: no secret, and of its token only the number. */
-export const shown = (
+export const describeEntry = (
   { endedAt, id, method, reason, startedAt, status, token, url }: Entry
 ) => ({
   id,
@@ -26,29 +26,33 @@ export const shown = (
 })
 
 /** A line of the log, without the query: the start of a request or of a connection that met a fault, or its end. */
-export const logLine = (entry: Entry): string => {
-  const { duration, endedAt, id, method, reason, startedAt, status, token, url } = shown(entry)
-  const subject = id === undefined ? "connection" : [id, method, withoutQuery(url)].join(" ")
-  const suffix = token === null ? "" : `, token #${token.id} until ${time(token.expiresAt)}`
+export const formatLine = (entry: Entry): string => {
+  const { duration, endedAt, id, method, reason, startedAt, status, token, url } =
+    describeEntry(entry)
+  const subject = id === undefined ? "connection" : [id, method, removeQuery(url)].join(" ")
+  const suffix = token === null
+    ? ""
+    : `, token #${token.id} until ${formatTime(token.expiresAt)}`
   const because = reason === null ? "" : `: ${reason}`
-  if (endedAt === null) return `${time(startedAt)} → ${subject}${suffix}${because}`
+  if (endedAt === null) return `${formatTime(startedAt)} → ${subject}${suffix}${because}`
   // A client that ignores certificates gets responses on a connection with a fault.
   const noResponse = id === undefined ? "ended after" : "no response after"
   const outcome = status === null ? noResponse : `${status} in`
-  return `${time(endedAt)} ← ${subject} ${outcome} ${duration} ms${suffix}${because}`
+  return `${formatTime(endedAt)} ← ${subject} ${outcome} ${duration} ms${suffix}${because}`
 }
 
 /** The line as one JSON object. */
-export const logJson = (entry: Entry): string => {
-  const all = shown(entry)
+export const formatJson = (entry: Entry): string => {
+  const fields = describeEntry(entry)
   return JSON.stringify({
-    event: all.endedAt === null ? "start" : "end",
-    ...all,
-    url: withoutQuery(all.url)
+    event: fields.endedAt === null ? "start" : "end",
+    ...fields,
+    url: removeQuery(fields.url)
   })
 }
 
-const withoutQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
+const removeQuery = (url?: string) => url?.replace(/[?].*$/s, "?…")
 
 /** In the time zone of this machine, as on the page. */
-export const time = (at: DateTime.Utc) => DateTime.toDateUtc(at).toTimeString().slice(0, 8)
+export const formatTime = (at: DateTime.Utc) =>
+  DateTime.toDateUtc(at).toTimeString().slice(0, 8)

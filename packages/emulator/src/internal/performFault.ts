@@ -37,8 +37,9 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Delay: ({ delay }) => Effect.delay(regular, delay),
     Hang: () => Effect.never,
     Amend: ({ fields, headers }) =>
-      changed(context, headers, (token) => encode({ ...decode(token), ...fields })),
-    Gzip: () => changed(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
+      changeResponse(context, headers, (token) => encode({ ...decode(token), ...fields })),
+    Gzip: () =>
+      changeResponse(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
     Echo: ({ status }) => respond(status, {}, echo(body)),
@@ -46,7 +47,7 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
       Effect.flatMap(httpDateIn(wait), (date) => respond(status, { "Retry-After": date })),
     Drip: ({ every, status }) => drip(outgoing, status, every),
     Flood: ({ bytes, status }) => flood(outgoing, status, bytes),
-    Redirect: ({ status, to }) => respond(status, location(to, context)),
+    Redirect: ({ status, to }) => respond(status, locate(to, context)),
     Raw: ({ bytes, ending }) => Effect.zipRight(breakOff(socket, bytes, ending), Effect.never),
     Stale: () => Effect.zipRight(breakOff(socket, empty, "Reset"), Effect.never),
     // `app.ts` performs these before there is a request.
@@ -65,15 +66,15 @@ const echo = ({ text }: Body) =>
   encode({ error: "invalid_request", error_description: `The body was: ${text}` })
 
 /** The regular response with another body and more headers. Only a 200 is changed. */
-const changed = (
+const changeResponse = (
   { regular, request }: FaultContext,
-  added: Fault.Headers,
+  moreHeaders: Fault.Headers,
   change: (body: Uint8Array) => Uint8Array
 ) =>
   Effect.map(regular, (response) => {
     const { body, headers: { "content-length": _, ...headers }, status } = response
     return status === 200 && body._tag === "Uint8Array"
-      ? write(request.outgoing, status, { ...headers, ...added }, change(body.body))
+      ? write(request.outgoing, status, { ...headers, ...moreHeaders }, change(body.body))
       : response
   })
 
@@ -88,7 +89,7 @@ const httpDateIn = (wait: Duration.DurationInput) =>
         .toUTCString()
   )
 
-const location = (
+const locate = (
   to: Fault.RedirectTarget,
   { request, secondOrigin, settings }: FaultContext
 ): Fault.Headers => {

@@ -4,7 +4,7 @@
 import { Buffer } from "node:buffer"
 import * as Effect from "effect/Effect"
 import { write } from "./performFault.js"
-import { type Body, type Exchange, json, refuse, type Request } from "./request.js"
+import { type Body, type Exchange, jsonResponse, refuse, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
 
 export const maxBodyBytes = 1024 * 1024
@@ -17,7 +17,7 @@ export const respond = ({ body, request, settings, tokens }: Exchange) =>
     }
     const [value = "", ...repeated] = request.header(name)
     if (repeated.length > 0) {
-      return yield* challenge(400, "invalid_request", "The token was sent more than once")
+      return yield* refuseToken(400, "invalid_request", "The token was sent more than once")
     }
     const token = value.slice(prefix.length)
     // RFC 9110 section 11.1: the scheme is case-insensitive.
@@ -32,18 +32,18 @@ export const respond = ({ body, request, settings, tokens }: Exchange) =>
     }
     const { clientId } = yield* tokens.find(token).pipe(
       Effect.catchAll((reason) =>
-        challenge(401, "invalid_token", `The access token ${reason}`)
+        refuseToken(401, "invalid_token", `The access token ${reason}`)
       )
     )
-    if (body.received > maxBodyBytes) {
+    if (body.receivedBytes > maxBodyBytes) {
       return yield* refuse(413, `The body is larger than ${maxBodyBytes} bytes.`)
     }
-    return canned(request, settings) ?? describeRequest(request, body, token, clientId)
+    return sendConfigured(request, settings) ?? describeRequest(request, body, token, clientId)
   })
 
 const realm = `Bearer realm="store-api"`
 
-const challenge = (status: number, error: string, reason: string) =>
+const refuseToken = (status: number, error: string, reason: string) =>
   refuse(status, reason, error, {
     "www-authenticate": `${realm}, error="${error}", error_description="${reason}"`
   })
@@ -62,13 +62,16 @@ const isTokenRequest = (
 }
 
 /** The response that the options name for this request. */
-const canned = ({ method, outgoing, path }: Request, { basePath, responses }: Settings) => {
-  const found = responses.find((response) =>
+const sendConfigured = (
+  { method, outgoing, path }: Request,
+  { basePath, responses }: Settings
+) => {
+  const response = responses.find((response) =>
     `${basePath}${response.path}` === path &&
     (response.method ?? method).toUpperCase() === method
   )
-  if (found === undefined) return undefined
-  const { body = "", headers = {}, status = 200 } = found
+  if (response === undefined) return undefined
+  const { body = "", headers = {}, status = 200 } = response
   return write(
     outgoing,
     status,
@@ -86,7 +89,7 @@ const describeRequest = (
 ) => {
   const hide = (text: string) =>
     text.replaceAll(token, "<redacted>").replaceAll(encodeURIComponent(token), "<redacted>")
-  return json({
+  return jsonResponse({
     method,
     path: hide(path),
     query: hide(query),

@@ -9,12 +9,12 @@ import type { Kind, RecordedRequest } from "../RecordedRequest.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
-export type Request = Effect.Effect.Success<ReturnType<typeof current>>
+export type Request = Effect.Effect.Success<ReturnType<typeof readRequest>>
 
 /** The text of the bytes within the limit, and the number of bytes that arrived. */
 export interface Body {
   readonly text: string
-  readonly received: number
+  readonly receivedBytes: number
 }
 
 export type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
@@ -31,7 +31,7 @@ export interface Exchange {
 
 const notStored = { "cache-control": "no-store", pragma: "no-cache" }
 
-export const json = (
+export const jsonResponse = (
   content: unknown,
   status = 200,
   headers: Readonly<Record<string, string>> = {}
@@ -47,14 +47,14 @@ export const refuse = (
   const content = error === undefined
     ? { message: reason }
     : { error, error_description: reason }
-  return Effect.fail({ reason, response: json(content, status, headers) })
+  return Effect.fail({ reason, response: jsonResponse(content, status, headers) })
 }
 
 const kindOf = (path: string, { basePath, tokenPath }: Settings): Kind =>
   path === tokenPath ? "token" : path.startsWith(`${basePath}/`) ? "api" : "other"
 
 /** Returns the request of the current handler. */
-export const current = (settings: Settings) =>
+export const readRequest = (settings: Settings) =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
     const { method, url } = request
     const incoming: IncomingMessage = NodeHttpServerRequest.toIncomingMessage(request)
@@ -86,17 +86,20 @@ export const current = (settings: Settings) =>
 export const readBody = ({ incoming }: Request, limit: number) =>
   Effect.async<Body>((resume) => {
     const chunks: Array<Buffer> = []
-    let received = 0
+    let receivedBytes = 0
     const finish = () => {
       incoming.off("data", read).resume()
       resume(
-        Effect.succeed({ text: Buffer.concat(chunks).subarray(0, limit).toString(), received })
+        Effect.succeed({
+          text: Buffer.concat(chunks).subarray(0, limit).toString(),
+          receivedBytes
+        })
       )
     }
     const read = (chunk: Buffer) => {
-      if (received <= limit) chunks.push(chunk)
-      received += chunk.length
-      if (received > limit * 16) finish()
+      if (receivedBytes <= limit) chunks.push(chunk)
+      receivedBytes += chunk.length
+      if (receivedBytes > limit * 16) finish()
     }
     incoming.on("close", () => resume(Effect.interrupt)).on("end", finish).on("data", read)
   })

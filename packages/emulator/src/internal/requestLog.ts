@@ -9,7 +9,7 @@ import * as Redacted from "effect/Redacted"
 import type { Fault } from "../Fault.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import { type Entry, logJson, logLine } from "./logLine.js"
+import { type Entry, formatJson, formatLine } from "./logLine.js"
 import { type Exchange, readBody, type Request, type Response } from "./request.js"
 import type { Settings } from "./settings.js"
 import { methodsIn } from "./tokenEndpoint.js"
@@ -35,11 +35,13 @@ export interface ObserverService {
     | undefined
 }
 
-const hidden = "<redacted>"
+const redactedText = "<redacted>"
 const sensitiveParameter =
   /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret|token|assertion|password|key)=/i
 
-const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
+const decodeTwice = (
+  text: string
+) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
 
 /** How a log names the fault that a request or a connection met. */
 export const nameOfFault = ({ _tag, scenario = _tag }: Fault) => `fault ${scenario}`
@@ -57,19 +59,19 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   ]
 
   const holdsSecret = (text: string) =>
-    decodings(text).some((decoded) =>
-      tokens.occurIn(decoded) ||
-      clients.some(({ clientSecret }) => decoded.includes(Redacted.value(clientSecret)))
+    decodeTwice(text).some((candidate) =>
+      tokens.occurIn(candidate) ||
+      clients.some(({ clientSecret }) => candidate.includes(Redacted.value(clientSecret)))
     )
 
-  const printableUrl = ({ path, query = "", url }: Request) => {
-    if (holdsSecret(path)) return hidden
+  const hideInUrl = ({ path, query = "", url }: Request) => {
+    if (holdsSecret(path)) return redactedText
     const isSensitive = holdsSecret(query) ||
-      decodings(query).some((decoded) => sensitiveParameter.test(decoded))
-    return isSensitive ? `${path}?${hidden}` : url
+      decodeTwice(query).some((candidate) => sensitiveParameter.test(candidate))
+    return isSensitive ? `${path}?${redactedText}` : url
   }
 
-  const printableHeader = ([name, values = []]: [string, Array<string> | undefined]) => {
+  const hideInHeader = ([name, values = []]: [string, Array<string> | undefined]) => {
     const value = values.join(", ")
     return [
       name,
@@ -78,7 +80,7 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
   }
 
   const print = (entry: Entry) =>
-    observer.onLine?.(logLine(entry), logJson(entry)) ?? Effect.void
+    observer.onLine?.(formatLine(entry), formatJson(entry)) ?? Effect.void
 
   const onArrival = (request: Request, startedAt: DateTime.Utc): RecordedRequest => ({
     id: ++lastId,
@@ -87,9 +89,9 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
     token: tokens.get((request.header(header.name)[0] ?? "").slice(header.prefix.length)),
     kind: request.kind,
     method: request.method,
-    url: printableUrl(request),
+    url: hideInUrl(request),
     rawUrl: Redacted.make(request.url),
-    headers: Object.fromEntries(Object.entries(request.headers).map(printableHeader)),
+    headers: Object.fromEntries(Object.entries(request.headers).map(hideInHeader)),
     authorization: Option.map(
       Option.fromNullable(request.header(header.name)[0]),
       Redacted.make
@@ -134,7 +136,7 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
         update({
           clientAuthentication: methods,
           body: Redacted.make(body.text),
-          bodyBytes: body.received
+          bodyBytes: body.receivedBytes
         })
         const response = yield* respond({ request, body, settings, tokens, update })
         update({ status: Option.some(response.status) })
@@ -143,26 +145,26 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
     })
 
   /** Reports the fault of a connection, and the end of the connection. */
-  const connection = (socket: Socket, fault: Fault) =>
+  const recordConnection = (socket: Socket, fault: Fault) =>
     Effect.gen(function*() {
       const start = {
         startedAt: yield* DateTime.now,
         status: Option.none(),
         token: Option.none()
       }
-      const failed = {
+      const entry = {
         ...start,
         reason: Option.some(nameOfFault(fault)),
         endedAt: Option.none()
       }
-      yield* print(failed)
+      yield* print(entry)
       yield* Effect.ignore(Effect.tryPromise(() => finished(socket)))
-      yield* print({ ...failed, endedAt: Option.some(yield* DateTime.now) })
+      yield* print({ ...entry, endedAt: Option.some(yield* DateTime.now) })
     })
 
   return {
     record,
-    connection,
+    connection: recordConnection,
     all: Effect.sync((): ReadonlyArray<RecordedRequest> =>
       records.map(({ current }) => current)
     ),

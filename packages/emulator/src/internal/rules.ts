@@ -43,30 +43,33 @@ export const checkRecord = (
     )
   )
 
-const rule = (isUsable: (value: unknown) => boolean, problem: string): Rule => (value) =>
+const makeRule = (isUsable: (value: unknown) => boolean, problem: string): Rule => (value) =>
   isUsable(value) ? undefined : problem
 
 /** A rule for a value that has a default. */
 export const optional = (rule: Rule): Rule => (value) =>
   value === undefined ? undefined : rule(value)
 
-export const boolean = rule(Predicate.isBoolean, "must be true or false")
-export const list = rule(Array.isArray, "must be a list")
-export const record = rule(Predicate.isReadonlyRecord, "must be an object")
-export const text = rule(Predicate.isString, "must be a text")
+export const boolean = makeRule(Predicate.isBoolean, "must be true or false")
+export const list = makeRule(Array.isArray, "must be a list")
+export const record = makeRule(Predicate.isReadonlyRecord, "must be an object")
+export const text = makeRule(Predicate.isString, "must be a text")
 
-export const matching = (pattern: RegExp, problem: string) =>
-  rule((value) => Predicate.isString(value) && pattern.test(value), problem)
+export const matches = (pattern: RegExp, problem: string) =>
+  makeRule((value) => Predicate.isString(value) && pattern.test(value), problem)
 
 export const oneOf = (...values: ReadonlyArray<string>) =>
-  rule((value) => values.some((one) => one === value), `must be ${values.join(" or ")}`)
+  makeRule(
+    (value) => values.some((allowed) => allowed === value),
+    `must be ${values.join(" or ")}`
+  )
 
 export const wholeNumber = (
   least: number,
   most: number,
   problem = `must be a whole number from ${least} to ${most}`
 ) =>
-  rule(
+  makeRule(
     (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
     problem
   )
@@ -81,33 +84,33 @@ const decodeDuration = Option.liftThrowable(Duration.decode)
 
 /** In milliseconds. NaN for another value, and for less than zero, which `Duration` would turn into zero. */
 const millisOf = (value: unknown): number => {
-  const decoded = decodeDuration(value as Duration.DurationInput) // throws for another type
+  const duration = decodeDuration(value as Duration.DurationInput) // throws for another type
   const isBelowZero = (part: unknown) =>
     Predicate.isString(part) ? part.startsWith("-") : !(Number(part) >= 0)
-  if (Option.isNone(decoded)) return NaN
+  if (Option.isNone(duration)) return NaN
   const isWrong = !Duration.isDuration(value) && [value].flat().some(isBelowZero)
-  return isWrong ? NaN : Duration.toMillis(decoded.value)
+  return isWrong ? NaN : Duration.toMillis(duration.value)
 }
 
-export const duration = rule(
+export const duration = makeRule(
   (value) => millisOf(value) >= 0,
   "must be a duration from zero, such as \"30 seconds\""
 )
 
-export const positiveDuration = rule(
+export const positiveDuration = makeRule(
   (value) => millisOf(value) > 0,
   "must be a duration greater than zero, such as \"30 seconds\""
 )
 
 export const status = wholeNumber(200, 999)
 
-export const headerName = matching(
+export const headerName = matches(
   /^[\w!#$%&'*+.^`|~-]+$/,
   "must be the name of an HTTP header, such as Authorization"
 )
 
 /** As Node checks it. */
-export const headerValue = matching(
+export const headerValue = matches(
   /^[\t\x20-\x7e\x80-\xff]*$/,
   "must be the value of an HTTP header"
 )
@@ -118,11 +121,11 @@ const areHeaders = (value: unknown) =>
     [headerName(name), ...[values].flat().map(headerValue)].every(Predicate.isUndefined)
   )
 
-export const headers = rule(areHeaders, "must be headers that HTTP can carry")
+export const headers = makeRule(areHeaders, "must be headers that HTTP can carry")
 
 const encode = Option.liftThrowable((value: unknown): unknown => JSON.stringify(value))
 
-export const json = rule(
+export const json = makeRule(
   (value) => Option.exists(encode(value), Predicate.isString),
   "must be a value that JSON can hold"
 )

@@ -15,25 +15,33 @@ const overTls = <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
 })
 
 const aToken = { requests: 1 }
-const retried = { requests: 2 }
+const tokenAfterRetry = { requests: 2 }
 const noToken = { error: "TokenResponseError", requests: 1 } as const
-const expired = { error: "TokenExpiredError", requests: 1 } as const
+const expiredToken = { error: "TokenExpiredError", requests: 1 } as const
 const severalAttempts = {
   error: "TokenRequestError",
   reason: "Transport",
   attempts: "several"
 } as const
 const timeout = { error: "TokenRequestError", reason: "Timeout", attempts: "several" } as const
-const untrusted = { error: "TokenRequestError", reason: "Certificate", attempts: 1 } as const
-const redirected = { error: "TokenRequestError", reason: "Redirect", attempts: 1 } as const
+const untrustedCertificate = {
+  error: "TokenRequestError",
+  reason: "Certificate",
+  attempts: 1
+} as const
+const refusedRedirect = {
+  error: "TokenRequestError",
+  reason: "Redirect",
+  attempts: 1
+} as const
 const tooLarge = { error: "TokenRequestError", reason: "TooLarge", attempts: 1 } as const
 const outage = { error: "TokenRefusedError", reason: "Unavailable", requests: 6 } as const
-const refused = (
+const refusal = (
   reason: string
 ) => ({ error: "TokenRefusedError", reason, requests: 1 } as const)
 
 /** Some clients accept what nobody asked for. */
-const undecoded = {
+const unreadableBody = {
   or: [{ error: "TokenRequestError", reason: "Transport" }, { error: "TokenResponseError" }]
 } as const
 
@@ -66,7 +74,7 @@ const oauthError = (error: string, description = "A description") => ({
   body: JSON.stringify({ error, error_description: description })
 })
 
-const unauthorized = (
+const rejectToken = (
   error: string,
   options: Fault.Options = { on: "api", times: Infinity }
 ) =>
@@ -118,10 +126,10 @@ export const scenarios = {
   ),
   "token/expires-in-fraction": scenario(aToken, Fault.fields({ expires_in: 1799.9 })),
   "token/expires-in-huge": scenario(aToken, Fault.fields({ expires_in: 1e15 })),
-  "token/unasked-continue": scenario(undecoded, Fault.unaskedContinue(always)),
-  "token/unasked-gzip": scenario(undecoded, Fault.gzip(always)),
-  "token/expires-in-zero": scenario(expired, Fault.fields({ expires_in: 0 })),
-  "token/expires-in-negative": scenario(expired, Fault.fields({ expires_in: -1 })),
+  "token/unasked-continue": scenario(unreadableBody, Fault.unaskedContinue(always)),
+  "token/unasked-gzip": scenario(unreadableBody, Fault.gzip(always)),
+  "token/expires-in-zero": scenario(expiredToken, Fault.fields({ expires_in: 0 })),
+  "token/expires-in-negative": scenario(expiredToken, Fault.fields({ expires_in: -1 })),
   "token/expires-in-infinite": scenario(aToken, Fault.body(token.replace("3600", "1e999"))),
   "token/expires-in-word": scenario(noToken, Fault.fields({ expires_in: "an hour" })),
   "token/expires-in-empty": scenario(noToken, Fault.fields({ expires_in: "" })),
@@ -190,7 +198,7 @@ export const scenarios = {
   "token/body-nothing": scenario(noToken, Fault.body("")),
   "token/body-no-content": scenario(noToken, Fault.status(204)),
   "token/body-oauth-error": scenario(
-    refused("InvalidClient"),
+    refusal("InvalidClient"),
     Fault.status(200, oauthError("invalid_client"))
   ),
 
@@ -222,14 +230,14 @@ export const scenarios = {
   "token/flood-endless": scenario(tooLarge, Fault.flood(Infinity)),
   "token/bomb": scenario(tooLarge, Fault.bomb(100)),
   "token/flood-100-mb-in-error": scenario(
-    refused("InvalidRequest"),
+    refusal("InvalidRequest"),
     Fault.flood(100 * 1024 * 1024, { status: 400 })
   ),
   "token/flood-endless-in-error": scenario(
-    refused("InvalidRequest"),
+    refusal("InvalidRequest"),
     Fault.flood(Infinity, { status: 400 })
   ),
-  "token/bomb-in-error": scenario(refused("InvalidRequest"), Fault.bomb(100, { status: 400 })),
+  "token/bomb-in-error": scenario(refusal("InvalidRequest"), Fault.bomb(100, { status: 400 })),
   "token/fails-then-works": scenario({ requests: 4 }, [
     Fault.status(503),
     Fault.reset("body"),
@@ -247,66 +255,69 @@ export const scenarios = {
 
   // TLS fails.
   "token/tls": overTls(aToken, []),
-  "token/tls-self-signed": overTls(untrusted, Fault.tls("SelfSigned", always)),
-  "token/tls-expired": overTls(untrusted, Fault.tls("Expired", always)),
-  "token/tls-wrong-host": overTls(untrusted, Fault.tls("WrongHost", always)),
+  "token/tls-self-signed": overTls(untrustedCertificate, Fault.tls("SelfSigned", always)),
+  "token/tls-expired": overTls(untrustedCertificate, Fault.tls("Expired", always)),
+  "token/tls-wrong-host": overTls(untrustedCertificate, Fault.tls("WrongHost", always)),
   "token/tls-1.1-only": overTls(severalAttempts, Fault.tls("Tls1.1", always)),
   "token/tls-unfinished-handshake": overTls(timeout, Fault.unfinishedHandshake(always)),
 
   // The token endpoint redirects.
-  "token/redirect-301": scenario(redirected, Fault.redirect(301, "elsewhere")),
-  "token/redirect-302": scenario(redirected, Fault.redirect(302, "elsewhere")),
-  "token/redirect-303": scenario(redirected, Fault.redirect(303, "elsewhere")),
-  "token/redirect-307": scenario(redirected, Fault.redirect(307, "elsewhere")),
-  "token/redirect-308": scenario(redirected, Fault.redirect(308, "elsewhere")),
-  "token/redirect-301-to-itself": scenario(redirected, Fault.redirect(301, "itself")),
-  "token/redirect-302-to-itself": scenario(redirected, Fault.redirect(302, "itself")),
-  "token/redirect-303-to-itself": scenario(redirected, Fault.redirect(303, "itself")),
-  "token/redirect-307-to-itself": scenario(redirected, Fault.redirect(307, "itself")),
-  "token/redirect-308-to-itself": scenario(redirected, Fault.redirect(308, "itself")),
-  "token/redirect-loop": scenario(redirected, Fault.redirect(307, "loop", always)),
-  "token/redirect-without-location": scenario(redirected, Fault.redirect(302, {})),
+  "token/redirect-301": scenario(refusedRedirect, Fault.redirect(301, "elsewhere")),
+  "token/redirect-302": scenario(refusedRedirect, Fault.redirect(302, "elsewhere")),
+  "token/redirect-303": scenario(refusedRedirect, Fault.redirect(303, "elsewhere")),
+  "token/redirect-307": scenario(refusedRedirect, Fault.redirect(307, "elsewhere")),
+  "token/redirect-308": scenario(refusedRedirect, Fault.redirect(308, "elsewhere")),
+  "token/redirect-301-to-itself": scenario(refusedRedirect, Fault.redirect(301, "itself")),
+  "token/redirect-302-to-itself": scenario(refusedRedirect, Fault.redirect(302, "itself")),
+  "token/redirect-303-to-itself": scenario(refusedRedirect, Fault.redirect(303, "itself")),
+  "token/redirect-307-to-itself": scenario(refusedRedirect, Fault.redirect(307, "itself")),
+  "token/redirect-308-to-itself": scenario(refusedRedirect, Fault.redirect(308, "itself")),
+  "token/redirect-loop": scenario(refusedRedirect, Fault.redirect(307, "loop", always)),
+  "token/redirect-without-location": scenario(refusedRedirect, Fault.redirect(302, {})),
   "token/redirect-to-no-url": scenario(
-    redirected,
+    refusedRedirect,
     Fault.redirect(302, { location: "http://[" })
   ),
   "token/redirect-to-another-scheme": scenario(
-    redirected,
+    refusedRedirect,
     Fault.redirect(302, { location: "ftp://store.example.invalid/token" })
   ),
-  "token/redirect-to-nothing": scenario(redirected, Fault.redirect(302, { location: "" })),
+  "token/redirect-to-nothing": scenario(
+    refusedRedirect,
+    Fault.redirect(302, { location: "" })
+  ),
   "token/redirect-with-endless-body": scenario(
-    redirected,
+    refusedRedirect,
     Fault.flood(Infinity, { status: 302 })
   ),
-  "token/redirect-302-to-http": overTls(redirected, Fault.redirect(302, "elsewhere")),
-  "token/redirect-307-to-http": overTls(redirected, Fault.redirect(307, "elsewhere")),
+  "token/redirect-302-to-http": overTls(refusedRedirect, Fault.redirect(302, "elsewhere")),
+  "token/redirect-307-to-http": overTls(refusedRedirect, Fault.redirect(307, "elsewhere")),
 
   // The token endpoint responds with an error status.
   "token/400-rfc": scenario(
-    refused("InvalidRequest"),
+    refusal("InvalidRequest"),
     Fault.status(400, oauthError("invalid_request"))
   ),
-  "token/400-gateway": scenario(refused("InvalidRequest"), Fault.status(400, gatewayError)),
-  "token/400-html": scenario(refused("InvalidRequest"), Fault.status(400, html)),
-  "token/400-nothing": scenario(refused("InvalidRequest"), Fault.status(400)),
+  "token/400-gateway": scenario(refusal("InvalidRequest"), Fault.status(400, gatewayError)),
+  "token/400-html": scenario(refusal("InvalidRequest"), Fault.status(400, html)),
+  "token/400-nothing": scenario(refusal("InvalidRequest"), Fault.status(400)),
   "token/401-rfc": scenario(
-    refused("InvalidClient"),
+    refusal("InvalidClient"),
     Fault.status(401, oauthError("invalid_client"))
   ),
-  "token/401-gateway": scenario(refused("InvalidClient"), Fault.status(401, gatewayError)),
-  "token/401-html": scenario(refused("InvalidClient"), Fault.status(401, html)),
-  "token/401-nothing": scenario(refused("InvalidClient"), Fault.status(401)),
-  "token/403-rfc": scenario(refused("Other"), Fault.status(403, oauthError("access_denied"))),
-  "token/403-gateway": scenario(refused("Other"), Fault.status(403, gatewayError)),
-  "token/403-html": scenario(refused("Other"), Fault.status(403, html)),
-  "token/403-nothing": scenario(refused("Other"), Fault.status(403)),
-  "token/404": scenario(refused("Other"), Fault.status(404, html)),
-  "token/405": scenario(refused("Other"), Fault.status(405)),
-  "token/413": scenario(refused("Other"), Fault.status(413)),
-  "token/echo": scenario(refused("InvalidRequest"), Fault.echo(400)),
+  "token/401-gateway": scenario(refusal("InvalidClient"), Fault.status(401, gatewayError)),
+  "token/401-html": scenario(refusal("InvalidClient"), Fault.status(401, html)),
+  "token/401-nothing": scenario(refusal("InvalidClient"), Fault.status(401)),
+  "token/403-rfc": scenario(refusal("Other"), Fault.status(403, oauthError("access_denied"))),
+  "token/403-gateway": scenario(refusal("Other"), Fault.status(403, gatewayError)),
+  "token/403-html": scenario(refusal("Other"), Fault.status(403, html)),
+  "token/403-nothing": scenario(refusal("Other"), Fault.status(403)),
+  "token/404": scenario(refusal("Other"), Fault.status(404, html)),
+  "token/405": scenario(refusal("Other"), Fault.status(405)),
+  "token/413": scenario(refusal("Other"), Fault.status(413)),
+  "token/echo": scenario(refusal("InvalidRequest"), Fault.echo(400)),
   "token/control-characters": scenario(
-    refused("InvalidRequest"),
+    refusal("InvalidRequest"),
     Fault.status(
       400,
       oauthError(
@@ -315,48 +326,69 @@ export const scenarios = {
       )
     )
   ),
-  "token/429-retry-after-seconds": scenario(retried, Fault.status(429, retryAfter("1"))),
-  "token/429-retry-after-date": scenario(retried, Fault.retryDate(429, "2 seconds")),
-  "token/429-retry-after-zero": scenario(retried, Fault.status(429, retryAfter("0"))),
+  "token/429-retry-after-seconds": scenario(
+    tokenAfterRetry,
+    Fault.status(429, retryAfter("1"))
+  ),
+  "token/429-retry-after-date": scenario(tokenAfterRetry, Fault.retryDate(429, "2 seconds")),
+  "token/429-retry-after-zero": scenario(tokenAfterRetry, Fault.status(429, retryAfter("0"))),
   "token/429-retry-after-past": scenario(
-    retried,
+    tokenAfterRetry,
     Fault.status(429, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))
   ),
   "token/429-retry-after-negative": scenario(
-    refused("RateLimited"),
+    refusal("RateLimited"),
     Fault.status(429, retryAfter("-5"))
   ),
   "token/429-retry-after-fraction": scenario(
-    refused("RateLimited"),
+    refusal("RateLimited"),
     Fault.status(429, retryAfter("0.5"))
   ),
   "token/429-retry-after-junk": scenario(
-    refused("RateLimited"),
+    refusal("RateLimited"),
     Fault.status(429, retryAfter("soon"))
   ),
-  "token/429-retry-after-twice": scenario(retried, Fault.status(429, retryAfter("1", "2"))),
-  "token/429-without-retry-after": scenario(refused("RateLimited"), Fault.status(429)),
+  "token/429-retry-after-twice": scenario(
+    tokenAfterRetry,
+    Fault.status(429, retryAfter("1", "2"))
+  ),
+  "token/429-without-retry-after": scenario(refusal("RateLimited"), Fault.status(429)),
   "token/429-retry-after-year": scenario(
-    refused("RateLimited"),
+    refusal("RateLimited"),
     Fault.status(429, retryAfter("31536000"))
   ),
-  "token/503-retry-after-seconds": scenario(retried, Fault.status(503, retryAfter("1"))),
-  "token/503-retry-after-date": scenario(retried, Fault.retryDate(503, "2 seconds")),
-  "token/503-retry-after-zero": scenario(retried, Fault.status(503, retryAfter("0"))),
+  "token/503-retry-after-seconds": scenario(
+    tokenAfterRetry,
+    Fault.status(503, retryAfter("1"))
+  ),
+  "token/503-retry-after-date": scenario(tokenAfterRetry, Fault.retryDate(503, "2 seconds")),
+  "token/503-retry-after-zero": scenario(tokenAfterRetry, Fault.status(503, retryAfter("0"))),
   "token/503-retry-after-past": scenario(
-    retried,
+    tokenAfterRetry,
     Fault.status(503, retryAfter("Sun, 06 Nov 1994 08:49:37 GMT"))
   ),
-  "token/503-retry-after-negative": scenario(retried, Fault.status(503, retryAfter("-5"))),
-  "token/503-retry-after-fraction": scenario(retried, Fault.status(503, retryAfter("0.5"))),
-  "token/503-retry-after-junk": scenario(retried, Fault.status(503, retryAfter("soon"))),
-  "token/503-retry-after-twice": scenario(retried, Fault.status(503, retryAfter("1", "2"))),
-  "token/503-without-retry-after": scenario(retried, Fault.status(503)),
+  "token/503-retry-after-negative": scenario(
+    tokenAfterRetry,
+    Fault.status(503, retryAfter("-5"))
+  ),
+  "token/503-retry-after-fraction": scenario(
+    tokenAfterRetry,
+    Fault.status(503, retryAfter("0.5"))
+  ),
+  "token/503-retry-after-junk": scenario(
+    tokenAfterRetry,
+    Fault.status(503, retryAfter("soon"))
+  ),
+  "token/503-retry-after-twice": scenario(
+    tokenAfterRetry,
+    Fault.status(503, retryAfter("1", "2"))
+  ),
+  "token/503-without-retry-after": scenario(tokenAfterRetry, Fault.status(503)),
   "token/503-retry-after-year": scenario(
-    refused("Unavailable"),
+    refusal("Unavailable"),
     Fault.status(503, retryAfter("31536000"))
   ),
-  "token/429-always": scenario(refused("RateLimited"), Fault.status(429, always)),
+  "token/429-always": scenario(refusal("RateLimited"), Fault.status(429, always)),
   "token/500-json": scenario(outage, Fault.status(500, persistentJson)),
   "token/500-html": scenario(outage, Fault.status(500, persistentHtml)),
   "token/500-nothing": scenario(outage, Fault.status(500, always)),
@@ -379,11 +411,11 @@ export const scenarios = {
   // The API rejects, refuses or redirects.
   "api/401-once": scenario(
     { status: 200, requests: 2, newTokens: 1 },
-    unauthorized(`"invalid_token"`, onApi)
+    rejectToken(`"invalid_token"`, onApi)
   ),
   "api/401-always": scenario(
     { status: 401, requests: 2, newTokens: 1 },
-    unauthorized(`"invalid_token"`)
+    rejectToken(`"invalid_token"`)
   ),
   "api/401-hundred-at-once": scenario(
     { status: 200, calls: 100, requests: 200, newTokens: 1 },
@@ -391,11 +423,11 @@ export const scenarios = {
   ),
   "api/missing-scope": scenario(
     { status: 401, requests: 1, newTokens: 0 },
-    unauthorized(`"insufficient_scope"`)
+    rejectToken(`"insufficient_scope"`)
   ),
   "api/missing-product": scenario(
     { status: 401, requests: 1, newTokens: 0 },
-    unauthorized(
+    rejectToken(
       `"invalid_token", error_description="oauth.v2.InvalidApiKeyForGivenResource: NoApiProductMatch"`
     )
   ),

@@ -35,7 +35,7 @@ export const listen = (
     const nodeServer = Http.createServer({ keepAliveTimeout: 65_000 })
     const sockets = interceptConnections(nodeServer, accept, steering)
     const server = yield* NodeHttpServer.make(() => nodeServer, { host, port }).pipe(
-      Effect.mapError((error) => cannotListen(error, settings))
+      Effect.mapError((error) => explainListenError(error, settings))
     )
     // Runs before the finalizer of the platform, which would wait until every client disconnects.
     yield* Effect.addFinalizer(() =>
@@ -85,7 +85,7 @@ export const breakOff = (socket: Socket, bytes: Uint8Array, ending: Ending) =>
     else socket.resetAndDestroy()
   })
 
-const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
+const explainListenError = ({ cause }: ServeError, { host, port }: Settings) => {
   const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "unknown error"
   const isInUse = code === "EADDRINUSE"
   const problem = isInUse
@@ -99,7 +99,7 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
 }
 
 /** Receives the connections of a server before the server does. Returns the set of open sockets. */
-const interceptConnections = (server: Http.Server, accept: Accept, steering: boolean) => {
+const interceptConnections = (server: Http.Server, accept: Accept, isSteerable: boolean) => {
   const sockets = new Set<Socket>()
   const listeners = server.listeners("connection")
   const serve = (socket: Socket) => {
@@ -108,8 +108,8 @@ const interceptConnections = (server: Http.Server, accept: Accept, steering: boo
   server.removeAllListeners("connection").on("connection", (socket: Socket) => {
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))
-    if (!steering) accept(socket, serve)
-    else {afterFirstBytes(socket, (text) =>
+    if (!isSteerable) accept(socket, serve)
+    else {awaitFirstBytes(socket, (text) =>
         steeringRequest.test(text) ? serve(socket) : accept(socket, serve))}
   })
   return sockets
@@ -119,7 +119,7 @@ const interceptConnections = (server: Http.Server, accept: Accept, steering: boo
 const steeringRequest = new RegExp(`^(GET|POST) ${steeringPath}`)
 
 /** The bytes stay readable. */
-const afterFirstBytes = (socket: Socket, then: (text: string) => void) => {
+const awaitFirstBytes = (socket: Socket, then: (text: string) => void) => {
   socket.on("error", () => undefined).once("readable", () => {
     const bytes = socket.read() as Buffer | null // no encoding is set
     if (bytes === null) socket.destroy()

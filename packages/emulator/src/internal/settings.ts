@@ -28,20 +28,20 @@ const optionRules: rules.Rules<Options> = {
     rules.wholeNumber(0, 65535, "must be a whole number from 0 (a free port) to 65535")
   ),
   host: rules.optional(
-    rules.matching(
+    rules.matches(
       /^(127\.0\.0\.1|::1)$/,
       "must be 127.0.0.1 or ::1, because the emulator is for this machine only"
     )
   ),
   basePath: rules.optional(
-    rules.matching(
+    rules.matches(
       /^(\/[\w.~!$'()*+,;=:@%-]+)*\/*$/,
       "must be empty or like /store/v2: a slash, then plain path characters"
     )
   ),
   // Some servers have a slash at the end.
   tokenPath: rules.optional(
-    rules.matching(
+    rules.matches(
       /^(?=\/)(\/[\w.~!$'()*+,;=:@%-]+)*\/?$/,
       "must be like /oauth/token: a slash, then plain path characters"
     )
@@ -58,12 +58,12 @@ const optionRules: rules.Rules<Options> = {
 }
 
 /** An `&` in a value would separate fields of the form. */
-const rawCredential = rules.matching(
+const rawCredential = rules.matches(
   /^[\x20-\x25\x27-\x7e]+$/,
   "must be one or more printable ASCII characters without &, because a form body holds it raw"
 )
 
-const encodedCredential = rules.matching(/[^]/, "must be a text that is not empty")
+const encodedCredential = rules.matches(/[^]/, "must be a text that is not empty")
 
 const clientRules = (credential: rules.Rule): rules.Rules<Client> => ({
   clientId: credential,
@@ -75,7 +75,7 @@ const clientRules = (credential: rules.Rule): rules.Rules<Client> => ({
 const headerRules: rules.Rules<NonNullable<Options["header"]>> = {
   name: rules.headerName,
   prefix: rules.optional(
-    rules.matching(
+    rules.matches(
       /^[\x20-\x7e]*$/,
       "must be printable ASCII, such as \"Bearer \" with its space"
     )
@@ -84,7 +84,7 @@ const headerRules: rules.Rules<NonNullable<Options["header"]>> = {
 
 const responseRules: rules.Rules<ApiResponse> = {
   method: rules.optional(rules.text),
-  path: rules.matching(
+  path: rules.matches(
     /^(\/[\w.~!$'()*+,;=:@%-]+)*$/,
     "must be like /orders, without a query"
   ),

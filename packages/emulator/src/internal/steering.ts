@@ -12,7 +12,7 @@ import type { Fault } from "../Fault.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import * as Scenario from "../Scenario.js"
 import type { FaultQueue } from "./faultQueue.js"
-import { logLine, shown, time } from "./logLine.js"
+import { describeEntry, formatLine, formatTime } from "./logLine.js"
 import { page } from "./page.js"
 import { readBody, type Request } from "./request.js"
 import type { RequestLog } from "./requestLog.js"
@@ -38,17 +38,19 @@ export const respond = (request: Request, parts: Parts) =>
     const name = path.slice(steeringPath.length)
     const refusal = refuse(request)
     if (refusal !== undefined) return refusal
-    if (method === "GET" && name === "") return yield* html(parts)
-    if (method === "GET" && name === "events") return yield* events(outgoing, stateOf(parts))
+    if (method === "GET" && name === "") return yield* renderPage(parts)
+    if (method === "GET" && name === "events") {
+      return yield* streamEvents(outgoing, stateOf(parts))
+    }
     if (method !== "POST" || !isAction(name)) {
-      return json(404, `There is no ${method} ${path}.`)
+      return respondWith(404, `There is no ${method} ${path}.`)
     }
     const { text } = yield* readBody(request, 4096)
-    return json(
+    return respondWith(
       200,
       yield* Effect.flatMap(decodeBody(text), (body) => actions[name](parts, body))
     )
-  }).pipe(Effect.catchAll((message) => Effect.succeed(json(400, message))))
+  }).pipe(Effect.catchAll((message) => Effect.succeed(respondWith(400, message))))
 
 /** A connection serves one request, because faults apply to connections. */
 const headers = {
@@ -57,7 +59,7 @@ const headers = {
   "x-content-type-options": "nosniff"
 }
 
-const json = (status: number, message: string) =>
+const respondWith = (status: number, message: string) =>
   HttpServerResponse.unsafeJson({ message }, { status, headers })
 
 /**
@@ -72,13 +74,17 @@ const refuse = ({ header, incoming: { socket }, method }: Request) => {
   )
   const host = header("host").join().toLowerCase()
   const only = "Only programs and pages of this machine can steer the emulator:"
-  if (!own.includes(host)) return json(403, `${only} the Host must be ${own.join(" or ")}.`)
+  if (!own.includes(host)) {
+    return respondWith(403, `${only} the Host must be ${own.join(" or ")}.`)
+  }
   const isForeign = header("origin").some((origin) => origin !== `${scheme}://${host}`) ||
     header("sec-fetch-site").some((site) => site !== "same-origin" && site !== "none")
-  if (isForeign) return json(403, `${only} the request comes from a page of another origin.`)
+  if (isForeign) {
+    return respondWith(403, `${only} the request comes from a page of another origin.`)
+  }
   const isJson = header("content-type").some((type) => /^application\/json *(;|$)/i.test(type))
   return method === "POST" && !isJson
-    ? json(415, "The Content-Type must be application/json.")
+    ? respondWith(415, "The Content-Type must be application/json.")
     : undefined
 }
 
@@ -93,8 +99,8 @@ const decodeBody = (text: string) =>
 /** Returns what was done or what there is, or fails with what is wrong. */
 type Action = (parts: Parts, body: typeof Body.Type) => Effect.Effect<string, string>
 
-const lines = <A>(all: ReadonlyArray<A>, line: (value: A) => string, none: string) =>
-  all.length === 0 ? none : all.map(line).join("\n")
+const lines = <A>(values: ReadonlyArray<A>, format: (value: A) => string, none: string) =>
+  values.length === 0 ? none : values.map(format).join("\n")
 
 const actions = {
   fail: ({ faults }, { argument = "", times }) =>
@@ -103,7 +109,7 @@ const actions = {
       .pipe(
         Effect.mapError(({ message }) => message),
         Effect.zipRight(faults.pending),
-        Effect.map((all) => `Next faults: ${all.map(nameOf).join(", ") || "none"}.`)
+        Effect.map((steps) => `Next faults: ${steps.map(nameOf).join(", ") || "none"}.`)
       ),
   clear: ({ faults }) => Effect.as(faults.clear, "There are no more faults."),
   revoke: ({ tokens }, { argument = "" }) =>
@@ -119,12 +125,12 @@ const actions = {
       return `Revoked ${count === 1 ? "1 token" : `${count} tokens`}.`
     }),
   requests: ({ log }) =>
-    Effect.map(log.all, (all) => lines(all, logLine, "No request has arrived.")),
+    Effect.map(log.all, (records) => lines(records, formatLine, "No request has arrived.")),
   tokens: ({ tokens }) =>
     Effect.zipWith(
       tokens.all,
       DateTime.now,
-      (all, now) => lines(all, tokenLine(now), "No token was issued.")
+      (tokens, now) => lines(tokens, formatToken(now), "No token was issued.")
     )
 } satisfies Record<string, Action>
 
@@ -134,11 +140,11 @@ const isAction = (name: string): name is keyof typeof actions => Object.hasOwn(a
 const nameOf = ({ _tag, scenario = _tag, times }: Fault) =>
   times === Infinity ? scenario : `${scenario} × ${times}`
 
-const tokenLine =
+const formatToken =
   (now: DateTime.Utc) => ({ clientId, expiresAt, id, revokedAt }: IssuedToken) => {
     const state = DateTime.lessThanOrEqualTo(expiresAt, now) ? "expired at" : "valid until"
     return `#${id} ${clientId} ${
-      Option.isSome(revokedAt) ? "revoked" : `${state} ${time(expiresAt)}`
+      Option.isSome(revokedAt) ? "revoked" : `${state} ${formatTime(expiresAt)}`
     }`
   }
 
@@ -153,19 +159,19 @@ const stateOf = ({ faults, log, tokens }: Parts) =>
           ...token,
           revokedAt: Option.getOrNull(token.revokedAt)
         })),
-        requests: requests.slice(-200).map(shown),
+        requests: requests.slice(-200).map(describeEntry),
         faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
       })
   )
 
 /** Server-sent events: the state whenever it has changed, until the client disconnects. */
-const events = (outgoing: ServerResponse, state: Effect.Effect<string>) => {
-  let sent = ""
+const streamEvents = (outgoing: ServerResponse, state: Effect.Effect<string>) => {
+  let lastState = ""
   outgoing.writeHead(200, { ...headers, "content-type": "text/event-stream" })
   const send = Effect.map(state, (current) => {
     // A client that reads slowly misses states, which would otherwise use more and more memory.
-    if (current !== sent && !outgoing.writableNeedDrain) {
-      outgoing.write(`data: ${sent = current}\n\n`)
+    if (current !== lastState && !outgoing.writableNeedDrain) {
+      outgoing.write(`data: ${lastState = current}\n\n`)
     }
   })
   return Effect.forever(Effect.zipRight(send, Effect.sleep("100 millis")))
@@ -179,7 +185,7 @@ const hashOf = (text: string, tag: string) =>
   }'`
 
 /** The policy allows the script and the style of the page, and connections to the emulator. */
-const html = ({ settings }: Parts) =>
+const renderPage = ({ settings }: Parts) =>
   Effect.map(page, (text) => {
     const names = Scenario.names.filter((name) => settings.tls || !Scenario.all[name].tls)
     const options = names.map((name) => {

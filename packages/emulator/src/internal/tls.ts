@@ -17,12 +17,12 @@ const loopback = [
 ]
 
 export const make = Effect.sync(() => {
-  const issuer = x509.authority()
-  const identity = x509.leaf("localhost", loopback, { issuer })
-  const flawed: Record<TlsFlaw, Tls.TlsOptions> = {
-    SelfSigned: x509.leaf("localhost", loopback),
-    Expired: x509.leaf("localhost", loopback, { issuer, expired: true }),
-    WrongHost: x509.leaf("other.example.invalid", [], { issuer }),
+  const issuer = x509.makeAuthority()
+  const identity = x509.makeLeaf("localhost", loopback, { issuer })
+  const flawedOptions: Record<TlsFlaw, Tls.TlsOptions> = {
+    SelfSigned: x509.makeLeaf("localhost", loopback),
+    Expired: x509.makeLeaf("localhost", loopback, { issuer, isExpired: true }),
+    WrongHost: x509.makeLeaf("other.example.invalid", [], { issuer }),
     // OpenSSL offers TLS 1.1 only at security level 0.
     "Tls1.1": {
       ...identity,
@@ -42,7 +42,7 @@ export const make = Effect.sync(() => {
     ) => {
       // Sockets of an HTTP server stay half open when the client disconnects; those of a TLS server do not.
       socket.allowHalfOpen = false
-      Tls.createServer(flaw === undefined ? identity : flawed[flaw], serve)
+      Tls.createServer(flaw === undefined ? identity : flawedOptions[flaw], serve)
         .on("tlsClientError", () => socket.destroy())
         .emit("connection", socket)
     }

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
-import { type Body, type Exchange, json, refuse, type Request } from "./request.js"
+import { type Body, type Exchange, jsonResponse, refuse, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
 
 export const maxBodyBytes = 64 * 1024
@@ -22,7 +22,7 @@ export const respond = ({ body, request, settings, tokens, update }: Exchange) =
     const { client, scope } = yield* readForm(request, body.text, settings)
     const { remaining, token } = yield* tokens.issue(client, scope)
     update({ token: Option.some(token) })
-    return json({
+    return jsonResponse({
       access_token: Redacted.value(token.value),
       token_type: "bearer",
       expires_in: Math.floor(Duration.toSeconds(remaining)),
@@ -42,7 +42,7 @@ const invalidRequest = (
 
 const refuseRequest = (
   { header, method, query }: Request,
-  { received }: Body,
+  { receivedBytes: received }: Body,
   { lenient }: Settings
 ) => {
   if (method !== "POST") {
@@ -74,26 +74,26 @@ export const methodsIn = ({ header }: Request, form: URLSearchParams, { isRaw }:
 ]
 
 /** Without decoding, because the specification sends `+`, `/`, `=`, `%` and spaces in a secret as they are. */
-const rawForm = (text: string) =>
+const parseRawForm = (text: string) =>
   new URLSearchParams(
     text.split("&").map((pair) => [pair.replace(/=.*/s, ""), pair.replace(/^[^=]*=?/, "")])
   )
 
 /** Returns id and secret. The base64 must be that of RFC 4648, with padding. */
 const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
-  const sent = authorization.replace(/^\w+ +/, "")
-  const bytes = Buffer.from(sent, "base64")
-  const [id = "", ...secret] = bytes.toString("base64") === sent
+  const encoded = authorization.replace(/^\w+ +/, "")
+  const bytes = Buffer.from(encoded, "base64")
+  const [id = "", ...secret] = bytes.toString("base64") === encoded
     ? bytes.toString().split(":")
     : []
   return [id, secret.join(":")].map((value) => unescape(value.replaceAll("+", " ")))
 }
 
 /** RFC 6749 section 2.3.1: the form is decoded, and so are id and secret in a header. */
-const readForm = (request: Request, sent: string, settings: Settings) => {
+const readForm = (request: Request, text: string, settings: Settings) => {
   const { clients, isRaw, methods } = settings
   // Without the ampersand, `URLSearchParams` would remove a question mark at the start.
-  const form = isRaw ? rawForm(sent) : new URLSearchParams(`&${sent}`)
+  const form = isRaw ? parseRawForm(text) : new URLSearchParams(`&${text}`)
   const [method, ...more] = methodsIn(request, form, settings)
   const [grantType, ...inBody] = fields.map((name) => form.get(name))
   const [id, secret] = method === "client_secret_basic"
@@ -112,7 +112,7 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
       `The credentials must be sent once: in ${isRaw ? "" : "the header or "}the body.`
     )
   }
-  if (client === undefined && isRaw && isEncoded(sent, clients)) {
+  if (client === undefined && isRaw && isEncoded(text, clients)) {
     return invalidClient(
       "The values are encoded; the specification sends them raw, without encoding."
     )
@@ -132,10 +132,10 @@ const readForm = (request: Request, sent: string, settings: Settings) => {
 }
 
 /** Whether a client encoded, in either way, the form that the specification sends raw. */
-const isEncoded = (sent: string, clients: ReadonlyArray<Client>) => {
-  const decoded = [unescape(sent), unescape(sent.replaceAll("+", " "))]
+const isEncoded = (text: string, clients: ReadonlyArray<Client>) => {
+  const decodedTexts = [unescape(text), unescape(text.replaceAll("+", " "))]
   return clients.some(({ clientId, clientSecret }) =>
-    decoded.includes(
+    decodedTexts.includes(
       `grant_type=${grant}&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
     )
   )
@@ -154,9 +154,9 @@ const problemOf = (form: URLSearchParams, { isRaw, lenient }: Settings) => {
         fields.join(", ")
       }, in this order, each once and not empty, and nothing else.`
   }
-  const known = [...fields, "scope"]
-  if (known.some((name) => form.getAll(name).length > 1)) {
-    return `None of ${known.join(", ")} may be repeated.`
+  const singleFields = [...fields, "scope"]
+  if (singleFields.some((name) => form.getAll(name).length > 1)) {
+    return `None of ${singleFields.join(", ")} may be repeated.`
   }
   return form.get("grant_type") ? undefined : "The body must hold grant_type."
 }

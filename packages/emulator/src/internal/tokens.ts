@@ -19,7 +19,7 @@ export const make = (
   onChange: (tokens: Effect.Effect<ReadonlyArray<IssuedToken>>) => Effect.Effect<void>
 ) => {
   // A Map keeps the order of issue, which is also the order of expiry. All changes are synchronous.
-  const issued = new Map(tokens.map((token) => [Redacted.value(token.value), token]))
+  const tokensByValue = new Map(tokens.map((token) => [Redacted.value(token.value), token]))
   let lastId = Math.max(0, ...tokens.map(({ id }) => id))
 
   const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) =>
@@ -30,9 +30,9 @@ export const make = (
 
   const add = (clientId: string, scope: string, now: DateTime.Utc) => {
     const hourAgo = DateTime.subtract(now, { hours: 1 })
-    for (const [value, token] of issued) {
+    for (const [value, token] of tokensByValue) {
       if (!isExpired(token, hourAgo)) break
-      issued.delete(value)
+      tokensByValue.delete(value)
     }
     // 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`.
     const value = randomBytes(32).toString("base64")
@@ -45,12 +45,12 @@ export const make = (
       ...times,
       revokedAt: Option.none()
     }
-    issued.set(value, token)
+    tokensByValue.set(value, token)
     return token
   }
 
-  const all = Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()])
-  const changed = onChange(all)
+  const all = Effect.sync((): ReadonlyArray<IssuedToken> => [...tokensByValue.values()])
+  const reportChange = onChange(all)
 
   return {
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
@@ -58,19 +58,19 @@ export const make = (
       Effect.map(DateTime.now, (now) => {
         const isLast = (token: IssuedToken) =>
           token.clientId === clientId && token.scope === scope
-        const last = repeatToken ? Arr.findLast(issued.values(), isLast) : Option.none()
+        const last = repeatToken ? Arr.findLast(tokensByValue.values(), isLast) : Option.none()
         const token = Option.getOrElse(
           Option.filter(last, (token) => isValid(token, now)),
           () => add(clientId, scope, now)
         )
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
-      }).pipe(Effect.tap(changed)),
+      }).pipe(Effect.tap(reportChange)),
     /** Returns a token, also one that is not valid. */
-    get: (value: string) => Option.fromNullable(issued.get(value)),
+    get: (value: string) => Option.fromNullable(tokensByValue.get(value)),
     /** Returns a valid token, or fails with the reason why it is not valid. */
     find: (value: string) =>
       Effect.flatMap(DateTime.now, (now) => {
-        const token = issued.get(value)
+        const token = tokensByValue.get(value)
         if (token === undefined) return Effect.fail("is unknown")
         if (Option.isSome(token.revokedAt)) return Effect.fail("was revoked")
         return isExpired(token, now) ? Effect.fail("expired") : Effect.succeed(token)
@@ -78,18 +78,19 @@ export const make = (
     /** Revokes one token, by its value or id, or all. Returns the number of those that were valid. */
     revoke: (token?: Redacted.Redacted | string | number) =>
       Effect.map(DateTime.now, (now) => {
-        const wanted = Redacted.isRedacted(token) ? Redacted.value(token) : token
-        const valid = [...issued].filter(([value, token]) =>
-          isValid(token, now) && (wanted === undefined || [value, token.id].includes(wanted))
+        const chosenToken = Redacted.isRedacted(token) ? Redacted.value(token) : token
+        const valid = [...tokensByValue].filter(([value, token]) =>
+          isValid(token, now) &&
+          (chosenToken === undefined || [value, token.id].includes(chosenToken))
         )
         for (const [value, token] of valid) {
-          issued.set(value, { ...token, revokedAt: Option.some(now) })
+          tokensByValue.set(value, { ...token, revokedAt: Option.some(now) })
         }
         return valid.length
-      }).pipe(Effect.tap(changed)),
+      }).pipe(Effect.tap(reportChange)),
     all,
     /** Returns whether a token of this emulator occurs in the text. */
     occurIn: (text: string) =>
-      (text.match(tokenPattern) ?? []).some((candidate) => issued.has(candidate))
+      (text.match(tokenPattern) ?? []).some((candidate) => tokensByValue.has(candidate))
   }
 }

@@ -9,10 +9,10 @@ export interface Identity {
   readonly cert: string
 }
 
-interface Signing {
+interface SigningOptions {
   /** Default: the certificate is self-signed. */
   readonly issuer?: Identity
-  readonly expired?: boolean
+  readonly isExpired?: boolean
 }
 
 const der = (tag: number, ...contents: ReadonlyArray<Uint8Array>) => {
@@ -42,7 +42,7 @@ const subjectAltName = (...names: ReadonlyArray<Uint8Array>) =>
 const certify = (
   name: string,
   extensions: ReadonlyArray<Uint8Array>,
-  { expired, issuer }: Signing = {}
+  { isExpired, issuer }: SigningOptions = {}
 ): Identity => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const key = String(privateKey.export({ type: "pkcs8", format: "pem" }))
@@ -53,7 +53,7 @@ const certify = (
     ecdsaWithSha256,
     commonName(issuer?.name ?? name),
     // Fixed times need no clock. UTCTime cannot express years after 2049.
-    sequence(utcTime("000101000000Z"), utcTime(expired ? "010101000000Z" : "491231235959Z")),
+    sequence(utcTime("000101000000Z"), utcTime(isExpired ? "010101000000Z" : "491231235959Z")),
     commonName(name),
     publicKey.export({ type: "spki", format: "der" }),
     der(0xa3, sequence(...extensions))
@@ -66,14 +66,14 @@ const certify = (
   }
 }
 
-export const authority = () =>
+export const makeAuthority = () =>
   certify("Store API emulator, made for this run", [basicConstraints])
 
-export const leaf = (
+export const makeLeaf = (
   dnsName: string,
   addresses: ReadonlyArray<Uint8Array>,
-  signing?: Signing
+  options?: SigningOptions
 ) => {
   const names = [der(0x82, Buffer.from(dnsName)), ...addresses.map((ip) => der(0x87, ip))]
-  return certify(dnsName, [subjectAltName(...names)], signing)
+  return certify(dnsName, [subjectAltName(...names)], options)
 }

@@ -19,6 +19,7 @@ const names = [
 export const reasonOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
   if (!(error instanceof Error)) return "unknown"
+  if (/^ERR unknown command \W?eval/i.test(error.message)) return "EVAL is disabled"
   const [word] = /^[A-Z]{3,}(?= )/.exec(error.message) ?? []
   return word ?? names.find((name) => error instanceof redis[name]) ?? error.name
 }

@@ -36,13 +36,18 @@ export const fromUrl = (text: string): Effect.Effect<Servers, ConfigurationError
     onNone: () =>
       new ConfigurationError({
         option: "RedisTokenStore.url",
-        reason: "must be redis://host, redis+cluster://host,host or " +
-          "redis+sentinel://host,host/name, with rediss instead of redis over TLS, " +
-          "user:password@ before the hosts, a port after each, and a /database at the end " +
-          "where needed, all percent-encoded"
+        reason: Predicate.isString(text) && /[?#]/.test(text) ? withQuery : withoutGrammar
       }),
     onSome: Effect.succeed
   })
+
+const withQuery =
+  "must not have a query or a fragment, and ? and # in a user name or password must be percent-encoded"
+
+const withoutGrammar = "must be redis://host, redis+cluster://host,host or " +
+  "redis+sentinel://host,host/name, with rediss instead of redis over TLS, " +
+  "user:password@ before the hosts, a port after each, and a /database at the end " +
+  "where needed, all percent-encoded"
 
 /** The user and the security of all connections to the servers of a URL. */
 interface Access {

@@ -1,7 +1,8 @@
 import * as Predicate from "effect/Predicate"
 
-/** Errors by their messages: drivers have no code for the last two, and several for the first. */
+/** Errors by their messages, for which the drivers have different codes, or none. */
 const reasonsByMessage: ReadonlyArray<readonly [message: RegExp, reason: string]> = [
+  [/(cannot|unable to) open (the )?database/i, "SQLITE_CANTOPEN"],
   [/database( table)? is locked/i, "SQLITE_BUSY"],
   [/timed? ?out/i, "no response in time"],
   [/connection (is |was )?(terminated|closed)/i, "connection closed"]

@@ -36,7 +36,7 @@ const storeOf = (connected: Connected): Service => {
   const { database, lastFailure, table } = connected
   const statements = statementsOf(database, table)
   const { changes, execute, rows } = executorOf(connected)
-  const withTable = prepareTable(connected, execute)
+  const withTable = prepareTable(connected, { execute, rows })
 
   /** Runs statements about one row, whose name must fit into its column. */
   const run = <A>(operation: Operation, name: string, effect: Effect.Effect<A, string>) =>
@@ -135,14 +135,26 @@ const numberParameters = (text: string): string => {
 /**
  * Creates the table if it is missing. PostgreSQL asks for the right to create a table even if it exists, so it gets
  * this only when the table is missing. The client of SQLite does not prepare a failed statement again for ten minutes,
- * so the table has to exist before.
+ * so the table has to exist before. MySQL and MariaDB keep what a statement writes only if they commit it.
  */
-const prepareTable = ({ database, hasOwnClient, table }: Connected, execute: Execute) => {
+const prepareTable = (
+  { database, hasOwnClient, table }: Connected,
+  { execute, rows }: Pick<ReturnType<typeof executorOf>, "execute" | "rows">
+) => {
   const create = execute(createTable(database, table))
   const busyTimeout = hasOwnClient ? execute("PRAGMA busy_timeout = 50") : Effect.void
-  let isPrepared = database !== "sqlite"
+  const preparations: Record<Database, Effect.Effect<unknown, string>> = {
+    pg: Effect.void,
+    mysql: Effect.filterOrFail(
+      rows("SELECT @@autocommit"),
+      ([row]) => Number(row?.[0]) !== 0,
+      () => "autocommit is off"
+    ),
+    sqlite: Effect.zipRight(busyTimeout, create)
+  }
+  let isPrepared = false
   const prepare = Effect.suspend(() =>
-    isPrepared ? Effect.void : Effect.map(Effect.zipRight(busyTimeout, create), () => {
+    isPrepared ? Effect.void : Effect.map(preparations[database], () => {
       isPrepared = true
     })
   )

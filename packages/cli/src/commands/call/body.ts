@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { unwritable } from "../../Fault.js"
+import { outputError } from "../../CommandError.js"
 import { Host } from "../../Host.js"
 import * as output from "../../output.js"
 import { indent } from "./json.js"
@@ -35,7 +35,7 @@ export const printBody = (response: HttpClientResponse, isTerminal: boolean) => 
   )
 }
 
-const notText = unwritable(
+const notText = outputError(
   "The body is not text, and a terminal cannot show it. Use --output FILE, or a pipe."
 )
 
@@ -51,7 +51,7 @@ export const saveBody = (response: HttpClientResponse, file: string) =>
     const { pathOf } = yield* Host
     const sink = Sink.mapError(
       fs.sink(pathOf(file)),
-      () => unwritable(`Cannot write ${file}, the file of --output.`)
+      () => outputError(`Cannot write ${file}, the file of --output.`)
     )
     yield* Stream.run(response.stream, sink)
   })

@@ -9,7 +9,7 @@ import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import { httpError, noResponse, status, systemCode } from "../../Fault.js"
+import { httpError, noResponseError, statusError, systemCode } from "../../CommandError.js"
 import { timeOf, type Values } from "../../flags.js"
 import { Host } from "../../Host.js"
 import * as output from "../../output.js"
@@ -21,25 +21,27 @@ import { printBody, saveBody } from "./body.js"
 import type { callFlags } from "./flags.js"
 import { makeRequest } from "./request.js"
 
-type Given = Values<typeof callFlags>
+type FlagValues = Values<typeof callFlags>
 
-export const call = (given: Given, path: string) =>
+export const call = (flagValues: FlagValues, path: string) =>
   Effect.gen(function*() {
-    const request = yield* makeRequest(given, path)
-    const duration = given.timeout === undefined
+    const request = yield* makeRequest(flagValues, path)
+    const duration = flagValues.timeout === undefined
       ? Duration.infinity
-      : yield* timeOf("--timeout", given.timeout)
-    const settings = yield* readForApi(given)
-    yield* Effect.timeoutFail(Effect.scoped(execute(given, settings, request)), {
+      : yield* timeOf("--timeout", flagValues.timeout)
+    const settings = yield* readForApi(flagValues)
+    yield* Effect.timeoutFail(Effect.scoped(execute(flagValues, settings, request)), {
       duration,
       onTimeout: () =>
-        noResponse(`The call took longer than ${given.timeout ?? ""}, the time of --timeout.`)
+        noResponseError(
+          `The call took longer than ${flagValues.timeout ?? ""}, the time of --timeout.`
+        )
     })
   })
 
-const execute = (given: Given, settings: Settings, request: HttpClientRequest) =>
+const execute = (flagValues: FlagValues, settings: Settings, request: HttpClientRequest) =>
   Effect.gen(function*() {
-    const { http, provider } = yield* makeProvider(settings, given)
+    const { http, provider } = yield* makeProvider(settings, flagValues)
     const rejections = yield* Ref.make(0)
     const client = yield* AuthorizedHttpClient.make({
       ...settings,
@@ -62,13 +64,13 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest) =
       )
     const response = yield* client.execute(request)
     const isTerminal = (yield* Host).process.stdout.isTTY === true
-    if (given.include) {
+    if (flagValues.include) {
       yield* output.write(
         "stdout",
-        isTerminal ? output.visible(head(response)) : head(response)
+        isTerminal ? output.visible(formatHead(response)) : formatHead(response)
       )
     }
-    const hasOwn = given.header.some((header) => /^authorization:/i.test(header))
+    const hasOwn = flagValues.header.some((header) => /^authorization:/i.test(header))
     const why = response.status === 401 && !hasOwn
       ? whyRejected(yield* Ref.get(rejections), settings)
       : ""
@@ -78,19 +80,19 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest) =
     const end = response.status >= 400 || target === undefined
       ? `.${why}`
       : ` to ${target}. ${redirectRemedy(settings, response)}`
-    const problem = `HTTP ${statusLine(response)}${end}`
-    const file = given.output ?? "-"
-    const written = file === "-" ? printBody(response, isTerminal) : saveBody(response, file)
-    yield* Effect.tapError(written, () => isError ? output.problem(problem) : Effect.void)
-    if (isError) return yield* (given.fail ? status : httpError)(problem)
+    const problem = `HTTP ${formatStatus(response)}${end}`
+    const file = flagValues.output ?? "-"
+    const writeBody = file === "-" ? printBody(response, isTerminal) : saveBody(response, file)
+    yield* Effect.tapError(writeBody, () => isError ? output.problem(problem) : Effect.void)
+    if (isError) return yield* (flagValues.fail ? statusError : httpError)(problem)
   }).pipe(Effect.mapError((error) => {
-    if (error._tag === "Fault") return error
+    if (error._tag === "CommandError") return error
     return isHttpClientError(error)
-      ? noResponse(whyNoResponse(error, settings))
+      ? noResponseError(whyNoResponse(error, settings))
       : settings.explain(error)
   }))
 
-const statusLine = ({ status }: HttpClientResponse): string =>
+const formatStatus = ({ status }: HttpClientResponse): string =>
   `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()
 
 /** Explains a final 401 by the number of tokens that were rejected in this run, of which there are at most two. */
@@ -103,9 +105,9 @@ const whyRejected = (rejections: number, { nameOf }: Settings): string => {
   ][rejections] ?? ""
 }
 
-const head = (response: HttpClientResponse): string => {
+const formatHead = (response: HttpClientResponse): string => {
   const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}\n`)
-  return `HTTP/1.1 ${statusLine(response)}\n${lines.join("")}\n`
+  return `HTTP/1.1 ${formatStatus(response)}\n${lines.join("")}\n`
 }
 
 const whyNoResponse = (error: HttpClientError, settings: Settings): string => {

@@ -1,5 +1,5 @@
 /** The flags of `store-api call`. */
-import { caching, common, type Flags } from "../../flags.js"
+import { cacheFlags, commonFlags, type Flags } from "../../flags.js"
 
 export const callFlags = {
   method: { value: "METHOD", alias: "X", text: "Default: GET, or POST with --data" },
@@ -14,6 +14,6 @@ export const callFlags = {
   output: { value: "PATH", alias: "o", text: "Write the body to this file; - is stdout" },
   fail: { alias: "f", text: "Exit with code 7 for a status of 300 or more" },
   timeout: { value: "TIME", text: "Longest time for the call, such as 500ms or 30s" },
-  ...caching,
-  ...common
+  ...cacheFlags,
+  ...commonFlags
 } as const satisfies Flags

@@ -1,21 +1,21 @@
-/** `store-api check`: the steps to a token and to the API, up to the first fault. */
+/** `store-api check`: the steps to a token and to the API, up to the first failure. */
 import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import { Help } from "commander"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { checkPath } from "../../apiPath.js"
-import { Fault, noResponse } from "../../Fault.js"
+import { CommandError, noResponseError } from "../../CommandError.js"
 import type { Values } from "../../flags.js"
 import { Host } from "../../Host.js"
 import * as output from "../../output.js"
-import { read, readForApi } from "../../settings/settings.js"
+import { readForApi, readForToken } from "../../settings/settings.js"
 import * as connection from "./connection.js"
 import type { checkFlags } from "./flags.js"
 import * as responses from "./responses.js"
 
 /** A step that ended, as `--json` prints it. */
-interface Ended {
+interface StepResult {
   readonly step: string
   readonly ok: boolean
   readonly millis: number
@@ -23,51 +23,51 @@ interface Ended {
   readonly remedy?: string | undefined
 }
 
-type Report = (ended: Ended) => Effect.Effect<void, Fault>
+type Report = (result: StepResult) => Effect.Effect<void, CommandError>
 
-export const check = (given: Values<typeof checkFlags>, path: string) =>
+export const check = (flagValues: Values<typeof checkFlags>, path: string) =>
   Effect.gen(function*() {
     yield* checkPath(path)
-    const ended: Array<Ended> = []
-    const collect = (one: Ended) => Effect.sync(() => void ended.push(one))
+    const results: Array<StepResult> = []
+    const collect = (result: StepResult) => Effect.sync(() => void results.push(result))
     const exit = yield* Effect.exit(
-      Effect.scoped(steps(given, path, given.json ? collect : print))
+      Effect.scoped(runSteps(flagValues, path, flagValues.json ? collect : print))
     )
-    if (given.json) {
-      yield* output.line(JSON.stringify({ ok: ended.every(({ ok }) => ok), steps: ended }))
+    if (flagValues.json) {
+      yield* output.line(JSON.stringify({ ok: results.every(({ ok }) => ok), steps: results }))
     }
     return yield* exit
   })
 
-const steps = (given: Values<typeof checkFlags>, path: string, report: Report) =>
+const runSteps = (flagValues: Values<typeof checkFlags>, path: string, report: Report) =>
   Effect.gen(function*() {
     // Read before the step, whose time would otherwise include the prompt for the secret.
-    const configured = yield* Effect.either(configure(given, path))
-    const library = yield* step(report, "configuration", configured)
+    const configuration = yield* Effect.either(configure(flagValues, path))
+    const library = yield* runStep(report, "configuration", configuration)
     const { settings } = library
     const auth = connection.targetOf(new URL(settings.authUrl), settings.nameOf("authUrl"))
     yield* reach(report, auth)
-    const request = step(report, "token request", responses.requestToken(library))
-    const clock = step(report, "clock", responses.compareClocks(library))
+    const request = runStep(report, "token request", responses.requestToken(library))
+    const clock = runStep(report, "clock", responses.compareClocks(library))
     yield* Effect.tapError(request, () => Effect.ignore(clock))
     yield* clock
     if (path === "" || settings.apiUrl === undefined) return
     const api = connection.targetOf(new URL(settings.apiUrl), settings.nameOf("apiUrl"))
     if (api.url.origin !== auth.url.origin) {
-      yield* Effect.mapError(reach(report, api, "API "), () => noResponse(""))
+      yield* Effect.mapError(reach(report, api, "API "), () => noResponseError(""))
     }
-    yield* step(report, "API call", responses.callApi(library, path))
+    yield* runStep(report, "API call", responses.callApi(library, path))
   })
 
-const configure = (given: Values<typeof checkFlags>, path: string) =>
+const configure = (flagValues: Values<typeof checkFlags>, path: string) =>
   Effect.gen(function*() {
-    const settings = yield* (path === "" ? read(given) : readForApi(given))
+    const settings = yield* (path === "" ? readForToken(flagValues) : readForApi(flagValues))
     const library = yield* responses.libraryOf(settings)
     const url = `${settings.authUrl.replace(/\/+$/, "")}/v1/oauth/accesstoken`
     return { ...library, detail: `${settings.origins}; POST ${url}` }
   }).pipe(
-    Effect.mapError((fault) =>
-      connection.failed("a setting is missing or cannot be used", fault)
+    Effect.mapError((error) =>
+      connection.failStep("a setting is missing or cannot be used", error)
     )
   )
 
@@ -76,37 +76,41 @@ const reach = (report: Report, server: connection.Target, kind = "") =>
   Effect.gen(function*() {
     const proxy = isLoopback(server.url) ? undefined : yield* connection.proxyFor(server)
     const [first, prefix] = proxy === undefined ? [server, kind] : [proxy, "proxy "]
-    yield* step(report, `${prefix}name lookup`, connection.lookup(first))
-    const direct = yield* step(report, `${prefix}connection`, connection.connect(first))
+    yield* runStep(report, `${prefix}name lookup`, connection.lookUp(first))
+    const direct = yield* runStep(report, `${prefix}connection`, connection.connect(first))
     const { socket } = proxy === undefined
       ? direct
-      : yield* step(report, "proxy tunnel", connection.tunnel(direct.socket, proxy, server))
+      : yield* runStep(
+        report,
+        "proxy tunnel",
+        connection.openTunnel(direct.socket, proxy, server)
+      )
     if (server.url.protocol === "https:") {
-      yield* step(report, `${kind}TLS`, connection.handshake(socket, server))
+      yield* runStep(report, `${kind}TLS`, connection.performHandshake(socket, server))
     }
   }).pipe(Effect.scoped)
 
 /** A step whose effect succeeds with what it found. */
-const step = <A extends { readonly detail: string; readonly fault?: undefined }, R>(
+const runStep = <A extends { readonly detail: string; readonly error?: undefined }, R>(
   report: Report,
   name: string,
-  effect: Effect.Effect<A, connection.Failed, R>
+  effect: Effect.Effect<A, connection.StepFailure, R>
 ) =>
   Effect.gen(function*() {
     const [took, outcome] = yield* Effect.timed(
       Effect.either(output.whileWaiting(`the step "${name}"`, effect))
     )
-    const { detail, fault } = Either.merge(outcome)
+    const { detail, error } = Either.merge(outcome)
     const millis = Math.round(Duration.toMillis(took))
     yield* report({
       step: name,
-      ok: fault === undefined,
+      ok: error === undefined,
       millis,
       detail,
-      remedy: fault?.message
+      remedy: error?.message
     })
-    return yield* Either.mapLeft(outcome, ({ fault: { code } }) =>
-      new Fault({ code, message: "" }))
+    return yield* Either.mapLeft(outcome, ({ error: { code } }) =>
+      new CommandError({ code, message: "" }))
   })
 
 const help = Object.assign(new Help(), { minWidthToWrap: 20 })
@@ -117,9 +121,9 @@ const print: Report = ({ detail, millis, ok, remedy, step }) =>
     const host = yield* Host
     const { columns = Infinity } = host.process.stdout
     const word = ok
-      ? output.painted(host, "stdout", "green", "ok  ")
-      : output.painted(host, "stdout", "red", "FAIL")
-    const said = yield* output.forPerson("stdout", `${detail}\n${remedy ?? ""}`.trimEnd())
-    const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${said}`
+      ? output.paint(host, "stdout", "green", "ok  ")
+      : output.paint(host, "stdout", "red", "FAIL")
+    const message = yield* output.forPerson("stdout", `${detail}\n${remedy ?? ""}`.trimEnd())
+    const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${message}`
     yield* output.line(help.boxWrap(text, columns - 5).replaceAll("\n", "\n     "))
   })

@@ -7,14 +7,20 @@ import * as Tls from "node:tls"
 import * as Undici from "@effect/platform-node/Undici"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { type Fault, refused, systemCode, unavailable } from "../../Fault.js"
+import {
+  type CommandError,
+  refusedError,
+  systemCode,
+  unavailableError
+} from "../../CommandError.js"
 
-/** Why a step failed: what it found, and a fault whose message says what to do. */
-export class Failed
-  extends Data.TaggedError("Failed")<{ readonly detail: string; readonly fault: Fault }>
-{}
+/** Why a step failed: what it found, and an error whose message says what to do. */
+export class StepFailure extends Data.TaggedError("StepFailure")<
+  { readonly detail: string; readonly error: CommandError }
+> {}
 
-export const failed = (detail: string, fault: Fault): Failed => new Failed({ detail, fault })
+export const failStep = (detail: string, error: CommandError): StepFailure =>
+  new StepFailure({ detail, error })
 
 /** The longest wait of a step. */
 export const limit = "10 seconds"
@@ -53,7 +59,7 @@ export const proxyFor = ({ url }: Target) =>
     void agent.request({ origin: url.origin, path: "/", method: "GET" })
   })
 
-export const lookup = (target: Target) =>
+export const lookUp = (target: Target) =>
   Effect.map(
     attempt("lookup", target, () => Dns.lookup(target.host, { all: true })),
     (addresses) => ({ detail: addresses.map(({ address }) => address).join(", ") })
@@ -66,12 +72,12 @@ export const connect = (target: Target) =>
       Effect.sync(() => Net.connect(target.port, target.host)),
       (socket) => Effect.sync(() => socket.destroy())
     )
-    yield* until(socket, "connect", "connect", target)
+    yield* waitFor(socket, "connect", "connect", target)
     return { socket, detail: `${socket.remoteAddress ?? ""} port ${socket.remotePort ?? ""}` }
   })
 
 /** Opens a tunnel through the proxy, requested as the HTTP client does it. */
-export const tunnel = (connection: Net.Socket, proxy: Target, { at }: Target) =>
+export const openTunnel = (connection: Net.Socket, proxy: Target, { at }: Target) =>
   Effect.gen(function*() {
     const { password, protocol, username } = proxy.url
     const user = Buffer.from(decodeURIComponent(`${username}:${password}`)).toString("base64")
@@ -80,24 +86,24 @@ export const tunnel = (connection: Net.Socket, proxy: Target, { at }: Target) =>
       method: "CONNECT",
       path: at,
       headers: { Host: at, ...(hasUser && { "Proxy-Authorization": `Basic ${user}` }) },
-      createConnection: () => protocol === "https:" ? secured(connection, proxy) : connection
+      createConnection: () => protocol === "https:" ? secure(connection, proxy) : connection
     })
     const step = `tunnel to ${at}`
-    const event = yield* until(request.end(), "connect", step, proxy)
+    const event = yield* waitFor(request.end(), "connect", step, proxy)
     const [{ statusCode }, socket] = event as [Http.IncomingMessage, Net.Socket] // as Node documents it
     if (statusCode !== 200) return yield* whyNot(step, String(statusCode), proxy)
     return { socket, detail: `to ${at}` }
   })
 
-export const handshake = (connection: Net.Socket, target: Target) =>
+export const performHandshake = (connection: Net.Socket, target: Target) =>
   Effect.gen(function*() {
-    const socket = secured(connection, target)
-    yield* until(socket, "secureConnect", "handshake", target)
+    const socket = secure(connection, target)
+    yield* waitFor(socket, "secureConnect", "handshake", target)
     return { detail: `${socket.getProtocol() ?? "TLS"}, certificate trusted` }
   })
 
 /** Trusts the authorities that Node trusts, whatever `NODE_TLS_REJECT_UNAUTHORIZED` says. */
-const secured = (socket: Net.Socket, { host }: Target) =>
+const secure = (socket: Net.Socket, { host }: Target) =>
   Tls.connect({
     socket,
     host,
@@ -106,7 +112,7 @@ const secured = (socket: Net.Socket, { host }: Target) =>
   })
 
 /** Waits for an event. Later errors are ignored, because the next step notices that the connection is gone. */
-const until = (
+const waitFor = (
   emitter: Net.Socket | Http.ClientRequest,
   event: string,
   step: string,
@@ -129,7 +135,7 @@ const ofNetwork =
   "Check the network and its firewall, and whether it needs a proxy (HTTPS_PROXY)."
 const ofTunnel =
   "Have the proxy allow it, or list the server in NO_PROXY if a direct connection works."
-const untrusted = "the certificate is from an authority that this machine does not trust"
+const untrustedText = "the certificate is from an authority that this machine does not trust"
 const ofCompany =
   "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
 
@@ -169,7 +175,7 @@ const whyNot = (step: string, code: string, { at, host, setting }: Target) => {
       `the certificate is not valid for ${host}`,
       `Check the host in ${setting}.`
     ],
-    [/SELF_SIGNED|CERT_SIGNATURE|GET_ISSUER|VERIFY_LEAF/, untrusted, ofCompany],
+    [/SELF_SIGNED|CERT_SIGNATURE|GET_ISSUER|VERIFY_LEAF/, untrustedText, ofCompany],
     [/CERT/, "the certificate cannot be trusted", `Check ${setting} and the system clock.`],
     [
       /WRONG_VERSION|TOO_LONG|EPROTO/,
@@ -181,6 +187,6 @@ const whyNot = (step: string, code: string, { at, host, setting }: Target) => {
   const [, what, remedy] = cause ?? [/^/, "the handshake failed", ofTls]
   // A certificate and a password stay as they are.
   const isLasting = what.startsWith("the certificate") || code === "407"
-  const fault = isLasting ? refused(remedy) : unavailable(remedy)
-  return failed(`${what} (${code})`, fault)
+  const error = isLasting ? refusedError(remedy) : unavailableError(remedy)
+  return failStep(`${what} (${code})`, error)
 }

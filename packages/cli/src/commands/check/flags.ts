@@ -1,4 +1,4 @@
 /** The flags of `store-api check`. */
-import { common, type Flags, json } from "../../flags.js"
+import { commonFlags, type Flags, jsonFlag } from "../../flags.js"
 
-export const checkFlags = { ...json, ...common } as const satisfies Flags
+export const checkFlags = { ...jsonFlag, ...commonFlags } as const satisfies Flags

@@ -13,12 +13,17 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { configuration, Fault, listed, noResponse, status } from "../../Fault.js"
-import { inWords } from "../../output.js"
+import {
+  CommandError,
+  configurationError,
+  noResponseError,
+  statusError
+} from "../../CommandError.js"
+import { inWords, listInWords } from "../../output.js"
 import { originOf, redirectRemedy } from "../../redirect.js"
 import type { Settings } from "../../settings/settings.js"
 import { layerHttp } from "../../token/httpClient.js"
-import { type Failed, failed, limit } from "./connection.js"
+import { failStep, limit, type StepFailure } from "./connection.js"
 
 /** Every request in order: its response, if there was one, and when it came. */
 type Attempts = Array<
@@ -39,33 +44,33 @@ export const libraryOf = (settings: Settings) =>
       ...options,
       endpoint: { deadline: limit }
     }).pipe(
-      Effect.updateService(HttpClient.HttpClient, HttpClient.transform(recorded(attempts))),
+      Effect.updateService(HttpClient.HttpClient, HttpClient.transform(record(attempts))),
       Effect.provide(http)
     )
     return { attempts, client, provider, settings }
   }).pipe(Effect.mapError(settings.explain))
 
-const recorded = (attempts: Attempts) => <E>(sent: Effect.Effect<HttpClientResponse, E>) =>
-  Effect.onExit(sent, (exit) => {
+const record = (attempts: Attempts) => <E>(send: Effect.Effect<HttpClientResponse, E>) =>
+  Effect.onExit(send, (exit) => {
     const response = Exit.isSuccess(exit) ? exit.value : undefined
     return Effect.map(Clock.currentTimeMillis, (at) => attempts.push({ at, response }))
   })
 
 /** Checks that the library accepts these settings and the proxy of the environment. Sends nothing. */
-export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
+export const checkSettings = (settings: Settings): Effect.Effect<void, CommandError> =>
   Effect.scoped(libraryOf(settings))
 
 /** Tells how earlier attempts ended, if not in the same way as the last one. */
-const afterOthers = (attempts: Attempts): string => {
+const describeOthers = (attempts: Attempts): string => {
   const names = attempts.map(({ response }) => String(response?.status ?? "no response"))
-  const others = [...new Set(names)].filter((name) => name !== names.at(-1))
-  return others.length === 0 ? "" : `, after ${listed(others)}`
+  const otherNames = [...new Set(names)].filter((name) => name !== names.at(-1))
+  return otherNames.length === 0 ? "" : `, after ${listInWords(otherNames)}`
 }
 
 const isHtml = ({ headers }: HttpClientResponse): boolean =>
   /^\s*(text\/html|application\/xhtml)/i.test(headers["content-type"] ?? "")
 
-const answer = (who: string, response: HttpClientResponse): string =>
+const describeResponse = (who: string, response: HttpClientResponse): string =>
   `${who} responded with ${response.status}${isHtml(response) ? " and a web page" : ""}`
 
 /** Acquires a token that is not cached. */
@@ -76,26 +81,31 @@ export const requestToken = (library: Library) =>
       inWords(expiresAt.epochMillis - acquiredAt.epochMillis)
     ),
     Effect.map((lifetime) => ({
-      detail: `a token valid for ${lifetime}${afterOthers(library.attempts)}`
+      detail: `a token valid for ${lifetime}${describeOthers(library.attempts)}`
     }))
   )
 
 /** The remedy is that of other commands, with a hint where the response tells more than the error. */
-const whyNoToken = (error: AccessTokenError, { attempts, settings }: Library): Failed => {
+const whyNoToken = (error: AccessTokenError, { attempts, settings }: Library): StepFailure => {
   const { code, message } = settings.explain(error)
-  const because = (detail: string, hint = "") =>
-    failed(detail + afterOthers(attempts), new Fault({ code, message: message + hint }))
+  const failBecause = (detail: string, hint = "") =>
+    failStep(
+      detail + describeOthers(attempts),
+      new CommandError({ code, message: message + hint })
+    )
   const last = attempts.at(-1)?.response
-  if (last === undefined) return because("there was no response", ofTls(settings, "authUrl"))
-  const detail = answer("the endpoint", last)
+  if (last === undefined) {
+    return failBecause("there was no response", ofTls(settings, "authUrl"))
+  }
+  const detail = describeResponse("the endpoint", last)
   if (error._tag === "TokenRequestError" && isTransient(error)) {
-    return because(`${detail}, but the response broke off`)
+    return failBecause(`${detail}, but the response broke off`)
   }
   const target = originOf(last.headers["location"])
   const isShown = target?.includes(Redacted.value(settings.client.clientSecret)) === false
-  if (isShown) return because(`${detail}, which leads to ${target}`)
-  if (!isHtml(last) || isTransient(error)) return because(detail)
-  return because(
+  if (isShown) return failBecause(`${detail}, which leads to ${target}`)
+  if (!isHtml(last) || isTransient(error)) return failBecause(detail)
+  return failBecause(
     detail,
     ` A web page comes from a web site, a login or a gateway: check ${
       settings.nameOf("authUrl")
@@ -109,53 +119,57 @@ const ofTls = (settings: Settings, option: "authUrl" | "apiUrl"): string =>
     : ""
 
 /** Allows for the delay of a network, and for a `Date` in whole seconds. */
-const tolerated = 2 * 60_000
+const toleratedMillis = 2 * 60_000
 
 /** Compares the clock with the last response that has a `Date`. */
 export const compareClocks = ({ attempts }: Library) =>
   Effect.suspend(() => {
-    const ahead = attempts.map(({ at, response }) =>
+    const millisAhead = attempts.map(({ at, response }) =>
       at - Date.parse(response?.headers["date"] ?? "")
     )
       .filter(Number.isFinite).at(-1)
-    if (ahead === undefined) {
+    if (millisAhead === undefined) {
       return Effect.succeed({ detail: "not compared, because no response has a Date" })
     }
-    if (Math.abs(ahead) <= tolerated) {
+    if (Math.abs(millisAhead) <= toleratedMillis) {
       return Effect.succeed({ detail: "agrees with the server's" })
     }
-    const difference = `${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"}`
-    const fault = configuration(
+    const difference = `${inWords(Math.abs(millisAhead))} ${
+      millisAhead > 0 ? "ahead of" : "behind"
+    }`
+    const error = configurationError(
       "Set the system clock, and synchronise it with a time service (NTP)."
     )
-    return failed(`this machine's is ${difference} the server's`, fault)
+    return failStep(`this machine's is ${difference} the server's`, error)
   })
 
 /** Sends a GET as `call` does. The library repeats it with another token if the API rejects the first one. */
 export const callApi = ({ attempts, client, settings }: Library, path: string) => {
-  const unanswered = (detail: string) => {
+  const failUnanswered = (detail: string) => {
     const remedy = `Check ${settings.nameOf("apiUrl")}, the path, and whether the API runs.`
-    return failed(detail, noResponse(remedy + ofTls(settings, "apiUrl")))
+    return failStep(detail, noResponseError(remedy + ofTls(settings, "apiUrl")))
   }
-  const rejected = "the API rejected the token, and no other is available"
+  const rejectionText = "the API rejected the token, and no other is available"
   return client.get(path).pipe(
     Effect.mapError((error) =>
       isHttpClientError(error)
-        ? unanswered("there was no response")
-        : failed(
-          isAccessTokenError(error) ? rejected : "it was not sent",
+        ? failUnanswered("there was no response")
+        : failStep(
+          isAccessTokenError(error) ? rejectionText : "it was not sent",
           settings.explain(error)
         )
     ),
     Effect.timeoutFail({
       duration: limit,
-      onTimeout: () => unanswered("there was no response in time")
+      onTimeout: () => failUnanswered("there was no response in time")
     }),
     Effect.flatMap((response) => {
       const calls = attempts.filter(({ response }) => response?.request.method === "GET")
-      const detail = answer("the API", response) + afterOthers(calls)
+      const detail = describeResponse("the API", response) + describeOthers(calls)
       const remedy = remedyOf(response, calls.length > 1, settings)
-      return remedy === undefined ? Effect.succeed({ detail }) : failed(detail, status(remedy))
+      return remedy === undefined
+        ? Effect.succeed({ detail })
+        : failStep(detail, statusError(remedy))
     })
   )
 }
@@ -168,13 +182,13 @@ const remedyOf = (
 ): string | undefined => {
   const { status } = response
   const apiUrl = settings.nameOf("apiUrl")
-  const both = `${apiUrl} and ${settings.nameOf("authUrl")}`
+  const bothUrls = `${apiUrl} and ${settings.nameOf("authUrl")}`
   const isDenied = status === 403 || (status === 401 && !isReplaced)
   if (isDenied) {
     return "The token is valid, but not for this. Ask for this client to be given access."
   }
   if (status === 401) {
-    return `Check that ${both} belong to the same environment: the API does not know the token.`
+    return `Check that ${bothUrls} belong to the same environment: the API does not know the token.`
   }
   if (status === 404) return `Check the path, and the path in ${apiUrl}.`
   if (status === 429) return "Wait: the client has called too often."

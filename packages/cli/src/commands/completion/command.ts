@@ -1,7 +1,7 @@
-import { command, load } from "../../Command.js"
-import { none } from "../../flags.js"
+import { defineCommand, load } from "../../Command.js"
+import { noFlags } from "../../flags.js"
 
-export const completionCommand = command(none, {
+export const completionCommand = defineCommand(noFlags, {
   text: "Print a completion script for bash, zsh or fish",
   args: "<shell>",
   examples: ["completion bash >> ~/.bash_completion", "completion zsh > ~/.zfunc/_store-api"],

@@ -14,20 +14,22 @@ export const complete = (commands: Commands, words: ReadonlyArray<string>) =>
       word !== "=" && word !== ""
     )
     const tables = Object.values(commands).map(({ flags }) => flags)
-    const valued = tables.flatMap(Object.entries<flags.Flag>).filter(([, { value }]) =>
+    const valueFlags = tables.flatMap(Object.entries<flags.Flag>).filter(([, { value }]) =>
       value !== undefined
     )
     const flagOf = (word: string | undefined) =>
-      valued.find(([name, { alias }]) => word === `--${name}` || word === `-${alias ?? name}`)
+      valueFlags.find(([name, { alias }]) =>
+        word === `--${name}` || word === `-${alias ?? name}`
+      )
         ?.[1]
     const isOfPath = (word: string, at: number) =>
       !word.startsWith("-") && flagOf(before[at - 1]) === undefined
     const path = before.filter(isOfPath).join(" ")
     const [first = "", second = ""] = path.split(" ")
     const table: flags.Flags = (commands[`${first} ${second}`] ?? commands[first])?.flags ??
-      flags.common
-    const awaiting = flagOf(before.at(-1))
-    if (awaiting !== undefined) return yield* print(yield* valuesOf(awaiting), prefix)
+      flags.commonFlags
+    const pendingFlag = flagOf(before.at(-1))
+    if (pendingFlag !== undefined) return yield* print(yield* valuesOf(pendingFlag), prefix)
     if ((words.at(-1) ?? "").startsWith("-")) {
       const rows = Object.entries(table).map(([name, { text }]): Row => [`--${name}`, text])
       return yield* print([["--help", "Print the help of the command"], ...rows])

@@ -1,5 +1,5 @@
 /** Scripts of shells that ask this program for the words that may come next. */
-import { usage } from "../../Fault.js"
+import { usageError } from "../../CommandError.js"
 import * as output from "../../output.js"
 
 /** If there is no word to offer, the shell completes file names. */
@@ -32,5 +32,5 @@ export const shells = Object.keys(scripts)
 
 export const printScript = (shell: string) =>
   scripts[shell] === undefined
-    ? usage(`The shell must be one of ${shells.join(", ")}.`)
+    ? usageError(`The shell must be one of ${shells.join(", ")}.`)
     : output.write("stdout", scripts[shell])

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { configuration, type Fault, usage } from "../../Fault.js"
+import { type CommandError, configurationError, usageError } from "../../CommandError.js"
 import { assignment, isNotFound, write } from "../../files.js"
 import { timeOf, type Values } from "../../flags.js"
 import { Host } from "../../Host.js"
@@ -18,48 +18,54 @@ import * as output from "../../output.js"
 import { sources } from "../../settings/sources.js"
 import type { startFlags } from "./flags.js"
 
-type Given = Values<typeof startFlags>
+type FlagValues = Values<typeof startFlags>
 
 /** Runs until it is interrupted. */
-export const start = (given: Given) =>
+export const start = (flagValues: FlagValues) =>
   Effect.gen(function*() {
-    if (given.list) return yield* output.line(scenarioList)
-    const scenarios = yield* Effect.forEach(given.scenario, (name) =>
-      scenarioOf(name, given.tls))
-    const client = clientOf(given["client-id"], (yield* Host).process.env[secretVariable])
-    const methods = given["client-authentication"]
-    const save = yield* saverOf(given.state)
+    if (flagValues.list) return yield* output.line(scenarioList)
+    const scenarios = yield* Effect.forEach(flagValues.scenario, (name) =>
+      findScenario(name, flagValues.tls))
+    const client = clientOf(flagValues["client-id"], (yield* Host).process.env[secretVariable])
+    const methods = flagValues["client-authentication"]
+    const save = yield* saverOf(flagValues.state)
     const emulator = yield* Emulator.make({
       clients: [client],
-      port: given.port === "" ? NaN : Number(given.port ?? 0),
-      tokenLife: yield* timeOf("--token-life", given["token-life"] ?? "60m"),
-      tokenPath: given["token-path"],
+      port: flagValues.port === "" ? NaN : Number(flagValues.port ?? 0),
+      tokenLife: yield* timeOf("--token-life", flagValues["token-life"] ?? "60m"),
+      tokenPath: flagValues["token-path"],
       clientAuthentication: methods.length > 0 ? methods : undefined,
-      responses: yield* contentOf("--responses", given.responses, ApiResponse, "responses"),
-      tokens: yield* contentOf("--state", given.state, IssuedToken, "tokens"),
-      lenient: given.lenient,
-      tls: given.tls,
+      responses: yield* contentOf(
+        "--responses",
+        flagValues.responses,
+        ApiResponse,
+        "responses"
+      ),
+      tokens: yield* contentOf("--state", flagValues.state, IssuedToken, "tokens"),
+      lenient: flagValues.lenient,
+      tls: flagValues.tls,
       steering: true
     }).pipe(
       Effect.provideService(Emulator.Observer, {
         // A process that runs for days keeps few requests, without their bodies.
         keep: 200,
         onLine: (text, json) =>
-          Effect.ignore(output.line(given.log === "json" ? json : text)),
+          Effect.ignore(output.line(flagValues.log === "json" ? json : text)),
         onTokens: (tokens) =>
-          Effect.catchAll(save(tokens), ({ message }) => output.problem(message))
+          Effect.catchAll(save(tokens), ({ message }) =>
+            output.problem(message))
       }),
       Effect.catchTag("EmulatorError", explain)
     )
     yield* Effect.mapError(Effect.forEach(scenarios, (name) => emulator.fail(name)), explain)
     yield* save(emulator.tokens)
-    const exported = variablesOf(
+    const variables = variablesOf(
       emulator.url,
       client,
       yield* Effect.forEach(Option.toArray(emulator.ca), caFile)
     )
-    if (given.dotenv !== undefined) yield* writeDotenv(given.dotenv, exported)
-    yield* output.line(greeting(given.log, emulator.url, exported))
+    if (flagValues.dotenv !== undefined) yield* writeDotenv(flagValues.dotenv, variables)
+    yield* output.line(formatGreeting(flagValues.log, emulator.url, variables))
     return yield* Effect.never
   }).pipe(Effect.scoped)
 
@@ -67,12 +73,17 @@ const scenarioList = Scenario.names.map((name) =>
   `${name.padEnd(44)}${Scenario.describeOutcome(Scenario.all[name].outcome)}`
 ).join("\n")
 
-const scenarioOf = (name: string, tls: boolean): Effect.Effect<Scenario.Name, Fault> => {
-  const known = Scenario.names.find((known) => known === name)
-  if (known === undefined) return usage("--scenario must be a name that --list prints.")
-  return Scenario.all[known].tls && !tls
-    ? usage(`--scenario ${known} needs --tls.`)
-    : Effect.succeed(known)
+const findScenario = (
+  name: string,
+  tls: boolean
+): Effect.Effect<Scenario.Name, CommandError> => {
+  const scenario = Scenario.names.find((candidate) => candidate === name)
+  if (scenario === undefined) {
+    return usageError("--scenario must be a name that --list prints.")
+  }
+  return Scenario.all[scenario].tls && !tls
+    ? usageError(`--scenario ${scenario} needs --tls.`)
+    : Effect.succeed(scenario)
 }
 
 const { variable: secretVariable } = sources.clientSecret
@@ -89,13 +100,15 @@ const clientOf = (clientId: string | undefined, secret: string | undefined): Cli
 /** Names the flag or the variable instead of the option. */
 const explain = ({ option, problem, reason }: EmulatorError) => {
   if (option === "clients[0].clientSecret") {
-    return configuration(`${secretVariable} ${problem}.`)
+    return configurationError(`${secretVariable} ${problem}.`)
   }
   const flag = option.replace("clients[0].", "").replace(
     /[A-Z]/g,
     (letter) => `-${letter.toLowerCase()}`
   )
-  return (reason === "InvalidOption" ? usage : configuration)(`--${flag} ${problem}.`)
+  return (reason === "InvalidOption" ? usageError : configurationError)(
+    `--${flag} ${problem}.`
+  )
 }
 
 /** The array in a JSON file. Only the file of the state may be absent. */
@@ -108,7 +121,9 @@ const contentOf = <A, I>(
   (file === undefined ? Effect.succeed("[]") : textOf(file, flag === "--state" ? "[]" : ""))
     .pipe(
       Effect.flatMap(Schema.decode(Schema.parseJson(Schema.Array(schema)))),
-      Effect.mapError(() => usage(`${flag} must be a JSON file with an array of ${what}.`))
+      Effect.mapError(() =>
+        usageError(`${flag} must be a JSON file with an array of ${what}.`)
+      )
     )
 
 /** The text of a file, or another one if there is none. */
@@ -147,7 +162,7 @@ const caFile = (pem: string) =>
     yield* fs.writeFileString(path, pem)
     return path
   }).pipe(Effect.mapError(() =>
-    configuration("--tls needs a folder for temporary files that it may write to.")
+    configurationError("--tls needs a folder for temporary files that it may write to.")
   ))
 
 /** Leaves out a secret of the user. */
@@ -164,21 +179,21 @@ const variablesOf = (
   ...(caFile !== undefined && { NODE_EXTRA_CA_CERTS: caFile })
 })
 
-type Exported = ReturnType<typeof variablesOf>
+type ShellVariables = ReturnType<typeof variablesOf>
 
 /** The first line of a file that may be replaced. */
 const dotenvMark = "# Written by store-api-emulator"
 
 /** Replaces only an empty file, or one that an emulator wrote, because a .env may hold real credentials. */
-const writeDotenv = (file: string, exported: Exported) =>
+const writeDotenv = (file: string, variables: ShellVariables) =>
   Effect.gen(function*() {
     const former = yield* Effect.orElseSucceed(textOf(file), () => "not readable")
     if (former !== "" && !former.startsWith(dotenvMark)) {
-      return yield* usage(
+      return yield* usageError(
         "--dotenv must be a new file, an empty one, or one that an emulator wrote."
       )
     }
-    const lines = yield* Effect.forEach(Object.entries(exported), (entry) =>
+    const lines = yield* Effect.forEach(Object.entries(variables), (entry) =>
       assignment(...entry))
     yield* write(
       (yield* Host).pathOf(file),
@@ -186,20 +201,20 @@ const writeDotenv = (file: string, exported: Exported) =>
     )
   })
 
-const greeting = (log: Given["log"], url: string, exported: Exported) => {
+const formatGreeting = (log: FlagValues["log"], url: string, variables: ShellVariables) => {
   const page = `http://127.0.0.1:${new URL(url).port}${steeringPath}`
   if (log === "json") {
-    return JSON.stringify({ event: "listening", url, page, variables: exported })
+    return JSON.stringify({ event: "listening", url, page, variables })
   }
   return [
     `The emulator listens on ${url}. Press Ctrl+C to stop it.`,
     `Watch and steer it at ${page}`,
     "For the shell of your application:",
     "",
-    ...Object.entries(exported).map(([name, value]) =>
+    ...Object.entries(variables).map(([name, value]) =>
       `export ${name}='${value.replaceAll("'", "'\\''")}'`
     ),
-    ...(secretVariable in exported
+    ...(secretVariable in variables
       ? []
       : [`# ${secretVariable} is not printed: use the one that the emulator has`]),
     ""

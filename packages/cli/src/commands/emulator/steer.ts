@@ -6,7 +6,7 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { steeringPath } from "@store-api/emulator/EmulatorOptions"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { configuration, usage } from "../../Fault.js"
+import { configurationError, usageError } from "../../CommandError.js"
 import type { Values } from "../../flags.js"
 import { Host } from "../../Host.js"
 import * as output from "../../output.js"
@@ -18,24 +18,24 @@ const { variable } = sources.authUrl
 /** Prints what the emulator says. */
 export const steer = (
   action: string,
-  given: Partial<Values<typeof failFlags>>,
+  flagValues: Partial<Values<typeof failFlags>>,
   argument: string
 ) =>
   Effect.gen(function*() {
     const { process } = yield* Host
-    const url = given.port === undefined
+    const url = flagValues.port === undefined
       ? process.env[variable] ?? ""
-      : `http://localhost:${given.port}`
+      : `http://localhost:${flagValues.port}`
     const [, port] = /^https?:\/\/(?:127[.]0[.]0[.]1|localhost):(\d{1,5})(?:\/|$)/.exec(url) ??
       []
-    const notFound = configuration(
+    const notFound = configurationError(
       `No emulator was found. Use --port PORT, or export its URL as ${variable}.`
     )
     if (port === undefined) return yield* notFound
     // The command listens on this address. Even with TLS, the emulator accepts these requests over plain http.
     const request = HttpClientRequest.post(`http://127.0.0.1:${port}${steeringPath}${action}`)
       .pipe(
-        HttpClientRequest.bodyUnsafeJson({ argument, times: given.times })
+        HttpClientRequest.bodyUnsafeJson({ argument, times: flagValues.times })
       )
     const { body: { message }, status } = yield* Effect.flatMap(
       HttpClient.execute(request),
@@ -46,8 +46,10 @@ export const steer = (
         Effect.mapError(() => notFound)
       )
     // Another program may listen there.
-    const shown = output.visible(message)
-    yield* status === 200 ? output.line(shown) : usage(`The emulator refused this: ${shown}`)
+    const text = output.visible(message)
+    yield* status === 200
+      ? output.line(text)
+      : usageError(`The emulator refused this: ${text}`)
   }).pipe(Effect.provide(NodeHttpClient.layer))
 
 const decode = HttpClientResponse.schemaJson(

@@ -1,9 +1,9 @@
-import { command, load } from "../../Command.js"
-import { common } from "../../flags.js"
+import { defineCommand, load } from "../../Command.js"
+import { commonFlags } from "../../flags.js"
 
-export const logoutCommand = command(common, {
+export const logoutCommand = defineCommand(commonFlags, {
   text: "Remove the cached token",
   more: "The service is not told, so a copy of the token stays valid until it expires.",
   examples: ["logout", "logout --profile books"],
-  run: (given) => load(() => import("./logout.js"), ({ logOut }) => logOut(given))
+  run: (flagValues) => load(() => import("./logout.js"), ({ logOut }) => logOut(flagValues))
 })

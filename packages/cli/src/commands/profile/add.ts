@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { Fault, usage } from "../../Fault.js"
+import { CommandError, usageError } from "../../CommandError.js"
 import { assignment, write } from "../../files.js"
 import type { Values } from "../../flags.js"
 import { Host } from "../../Host.js"
@@ -15,15 +15,15 @@ import { acquireToken } from "../../token/provider.js"
 import { checkSettings } from "../check/responses.js"
 import type { addFlags } from "./flags.js"
 
-export const add = (given: Values<typeof addFlags>, name = defaultProfile) =>
+export const add = (flagValues: Values<typeof addFlags>, name = defaultProfile) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const { pathOf } = yield* Host
     const path = yield* fileOf(name, "The name")
-    if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
-      return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
+    if (!flagValues.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
+      return yield* usageError(`The profile ${name} exists. Use --force to replace it.`)
     }
-    const settings = yield* Effect.tap(readForProfile(given), checkSettings)
+    const settings = yield* Effect.tap(readForProfile(flagValues), checkSettings)
     const { apiUrl, authUrl, cacheDir, client: { clientId, clientSecret }, origins } = settings
     const values = {
       authUrl,
@@ -37,12 +37,12 @@ export const add = (given: Values<typeof addFlags>, name = defaultProfile) =>
       Object.entries(values),
       ([option, value]) => assignment(sources[option as keyof typeof values].variable, value)
     )
-    if (!given["no-verify"]) {
+    if (!flagValues["no-verify"]) {
       // The token is cached for the next command.
       yield* Effect.mapError(
         acquireToken(settings, { "force-refresh": true, "no-cache": false }),
         ({ code, message }) =>
-          new Fault({
+          new CommandError({
             code,
             message: `${message} Nothing is saved, unless you add --no-verify.`
           })
@@ -50,6 +50,6 @@ export const add = (given: Values<typeof addFlags>, name = defaultProfile) =>
     }
     yield* Effect.ignore(fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }))
     yield* write(path, lines.join(""))
-    const verified = given["no-verify"] ? "" : " The service issued a token."
-    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${verified}`)
+    const verification = flagValues["no-verify"] ? "" : " The service issued a token."
+    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${verification}`)
   })

@@ -1,14 +1,14 @@
-import { command, type Commands, load } from "../../Command.js"
-import { none } from "../../flags.js"
+import { type Commands, defineCommand, load } from "../../Command.js"
+import { noFlags } from "../../flags.js"
 import { addFlags } from "./flags.js"
 
 export const profileCommands: Commands = {
   "profile": {
     text: "Save and select settings by name",
-    flags: none,
+    flags: noFlags,
     examples: ["profile add books", "call /orders --profile books"]
   },
-  "profile add": command(addFlags, {
+  "profile add": defineCommand(addFlags, {
     text: "Save the settings under a name, or as the default",
     args: "[name]",
     more:
@@ -18,20 +18,21 @@ export const profileCommands: Commands = {
       "profile add --auth-url https://auth.example --client-id me",
       "profile add books --dotenv books.env"
     ],
-    run: (given, _, [name]) => load(() => import("./add.js"), ({ add }) => add(given, name))
+    run: (flagValues, _, [name]) =>
+      load(() => import("./add.js"), ({ add }) => add(flagValues, name))
   }),
-  "profile show": command(none, {
+  "profile show": defineCommand(noFlags, {
     text: "Show a profile without its secret",
     args: "[name]",
     examples: ["profile show", "profile show books"],
     run: (_, __, [name]) => load(() => import("./saved.js"), ({ show }) => show(name))
   }),
-  "profile list": command(none, {
+  "profile list": defineCommand(noFlags, {
     text: "List the saved profiles",
     examples: ["profile list", "profile list | xargs -n 1 store-api status --profile"],
     run: () => load(() => import("./saved.js"), ({ list }) => list)
   }),
-  "profile remove": command(none, {
+  "profile remove": defineCommand(noFlags, {
     text: "Remove a saved profile",
     args: "<name>",
     examples: ["profile remove books", "profile remove books && store-api profile list"],

@@ -1,7 +1,7 @@
 /** Shows, lists and removes saved profiles. */
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
-import { configuration } from "../../Fault.js"
+import { configurationError } from "../../CommandError.js"
 import { isNotFound } from "../../files.js"
 import * as output from "../../output.js"
 import * as profiles from "../../settings/profiles.js"
@@ -32,7 +32,9 @@ export const remove = (name: string) =>
     yield* Effect.catchAll(
       fs.remove(path),
       (error) =>
-        isNotFound(error) ? profiles.isUnknown(name) : configuration(`Cannot remove ${path}.`)
+        isNotFound(error)
+          ? profiles.failUnknown(name)
+          : configurationError(`Cannot remove ${path}.`)
     )
     yield* output.note(`The profile ${name} is removed.`)
   })

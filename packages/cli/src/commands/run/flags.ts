@@ -1,4 +1,4 @@
 /** The flags of `store-api run`. */
-import { caching, common, type Flags } from "../../flags.js"
+import { cacheFlags, commonFlags, type Flags } from "../../flags.js"
 
-export const runFlags = { ...caching, ...common } as const satisfies Flags
+export const runFlags = { ...cacheFlags, ...commonFlags } as const satisfies Flags

@@ -4,30 +4,30 @@ import { constants } from "node:os"
 import { isatty } from "node:tty"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { Fault, notStarted, systemCode } from "../../Fault.js"
+import { CommandError, notStartedError, systemCode } from "../../CommandError.js"
 import type { Values } from "../../flags.js"
 import { Host } from "../../Host.js"
-import { read } from "../../settings/settings.js"
+import { readForToken } from "../../settings/settings.js"
 import { acquireToken } from "../../token/provider.js"
 import type { runFlags } from "./flags.js"
 
 export const runProgram = (
-  given: Values<typeof runFlags>,
+  flagValues: Values<typeof runFlags>,
   [command = "", ...args]: ReadonlyArray<string>
 ) =>
   Effect.gen(function*() {
-    const token = yield* acquireToken(yield* read(given), given)
+    const token = yield* acquireToken(yield* readForToken(flagValues), flagValues)
     const { env } = (yield* Host).process
     const variables = { ...env, STORE_API_ACCESS_TOKEN: Redacted.value(token.value) }
-    const code = yield* Effect.async<number, Fault>((resume) => {
+    const code = yield* Effect.async<number, CommandError>((resume) => {
       // The program decides when it ends. A terminal sends Ctrl+C to it as well. Standard input stays unopened, because
       // Node would make a pipe non-blocking for the program, too.
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-        const others = process.listeners(signal)
+        const otherNames = process.listeners(signal)
         process.on(signal, () =>
           signal === "SIGINT" && isatty(0) ? undefined : child.kill(signal))
-        others.forEach((other) =>
-          process.off(signal, other)
+        otherNames.forEach((name) =>
+          process.off(signal, name)
         )
       }
       const child = spawn(command, args, { stdio: "inherit", env: variables })
@@ -38,8 +38,8 @@ export const runProgram = (
       })
     }).pipe(
       Effect.catchAllDefect((error) =>
-        notStarted(`Cannot run ${command} (${systemCode(error) ?? "no reason given"}).`)
+        notStartedError(`Cannot run ${command} (${systemCode(error) ?? "no reason given"}).`)
       )
     )
-    if (code !== 0) return yield* new Fault({ code, message: "" })
+    if (code !== 0) return yield* new CommandError({ code, message: "" })
   })

@@ -1,4 +1,4 @@
 /** The flags of `store-api status`. */
-import { common, type Flags, json } from "../../flags.js"
+import { commonFlags, type Flags, jsonFlag } from "../../flags.js"
 
-export const statusFlags = { ...json, ...common } as const satisfies Flags
+export const statusFlags = { ...jsonFlag, ...commonFlags } as const satisfies Flags

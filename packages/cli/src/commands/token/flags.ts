@@ -1,5 +1,5 @@
 /** The flags of `store-api token`. */
-import { caching, common, type Flags } from "../../flags.js"
+import { cacheFlags, commonFlags, type Flags } from "../../flags.js"
 
 export const tokenFlags = {
   format: {
@@ -7,6 +7,6 @@ export const tokenFlags = {
     choices: ["token", "header", "json"],
     text: "token (default), header or json"
   },
-  ...caching,
-  ...common
+  ...cacheFlags,
+  ...commonFlags
 } as const satisfies Flags

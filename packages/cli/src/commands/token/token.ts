@@ -8,39 +8,39 @@ import * as Redacted from "effect/Redacted"
 import type { Values } from "../../flags.js"
 import { Host } from "../../Host.js"
 import * as output from "../../output.js"
-import { read } from "../../settings/settings.js"
+import { readForToken } from "../../settings/settings.js"
 import { readCached } from "../../token/cache.js"
 import { formatExpiry } from "../../token/expiry.js"
 import type { tokenFlags } from "./flags.js"
 
-type Given = Values<typeof tokenFlags>
+type FlagValues = Values<typeof tokenFlags>
 
-export const printToken = (given: Given) =>
+export const printToken = (flagValues: FlagValues) =>
   Effect.gen(function*() {
-    const settings = yield* read(given)
-    const isFresh = given["force-refresh"] || given["no-cache"]
-    const cached = isFresh ? Option.none() : yield* readCached(settings)
-    const token = Option.isSome(cached) &&
-        Duration.greaterThan(yield* remaining(cached.value), longestLeeway)
-      ? cached.value
+    const settings = yield* readForToken(flagValues)
+    const isFresh = flagValues["force-refresh"] || flagValues["no-cache"]
+    const cachedToken = isFresh ? Option.none() : yield* readCached(settings)
+    const token = Option.isSome(cachedToken) &&
+        Duration.greaterThan(yield* remaining(cachedToken.value), longestLeeway)
+      ? cachedToken.value
       // Loads the HTTP client only if it may be needed, because other programs wait for a token.
       : yield* Effect.flatMap(
         Effect.promise(() => import("../../token/provider.js")),
-        ({ acquireToken }) => acquireToken(settings, given)
+        ({ acquireToken }) => acquireToken(settings, flagValues)
       )
     if ((yield* Host).process.stdout.isTTY === true) {
       yield* Effect.logWarning(
         "The token is on the screen, where other people may see it. A pipe is safer."
       )
     }
-    yield* output.line(formatToken(given, token, yield* Clock.currentTimeMillis))
+    yield* output.line(formatToken(flagValues, token, yield* Clock.currentTimeMillis))
   })
 
 /** No provider makes callers wait for a renewal when more than this is left. */
 const longestLeeway = Duration.seconds(30)
 
 /** The only place where a token is printed. */
-const formatToken = ({ format }: Given, token: AccessToken, now: number): string => {
+const formatToken = ({ format }: FlagValues, token: AccessToken, now: number): string => {
   const value = Redacted.value(token.value)
   if (format === "header") return `Authorization: ${token.tokenType} ${value}`
   if (format !== "json") return value

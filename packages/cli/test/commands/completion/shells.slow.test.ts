@@ -95,7 +95,7 @@ for (const [name, driver] of Object.entries(drivers)) {
   describe.skipIf(!isInstalled)(`completion in ${name}`, () => {
     // An autoloaded function differs in its first call, which loads the script, and in its second.
     const lines = name === shell ? offered : offered.slice(0, 2)
-    test.live("offers commands, flags, profiles and scenarios, and leaves paths to the shell", function*() {
+    test.live("the completion of a shell offers what store-api knows, or else paths", function*() {
       const { cwd, env } = install(yield* newUser({}))
       const separator = "----"
       const script = [driver.start, ...lines.map(([line]) => driver.complete(line))].join(

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseEnv } from "node:util"
-import { assert, describe, vi } from "@effect/vitest"
+import { assert, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
@@ -28,9 +28,9 @@ const wordsOf = (line: string) =>
   ["emulator", ...line.split(" ")].filter((word) => word !== "")
 
 /** Starts an emulator in the environment of a real client, and waits for the variables that it prints. */
-const emulatorWith = (line = "", from?: User) =>
+const emulatorWith = (line = "", owner?: User) =>
   Effect.gen(function*() {
-    const user = from ??
+    const user = owner ??
       (yield* newUser({ [secretVariable]: realSecret }, Effect.succeed([realSecret])))
     const running = yield* start(user, wordsOf(line), { shows: true })
     if (!(yield* running.shows(/\n\n.*\n\n/s))) {
@@ -79,352 +79,452 @@ const ask = (url: string, id = "demo-client", secret = demoSecret, type = formTy
 const call = (url: string, token: string, path = "/orders", init: RequestInit = {}) =>
   send(`${url}${path}`, { ...init, headers: { Authorization: `Bearer ${token}` } })
 
-describe("store-api emulator", () => {
-  test.live("prints the variables of the demo client, which work unchanged, and never a secret of the environment", function*() {
-    const running = yield* emulatorWith("--scenario api/403")
-    const { client, stdout, url, variables } = running
-    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
-    const expected = {
-      STORE_API_AUTH_URL: url,
-      STORE_API_URL: url,
-      STORE_API_CLIENT_ID: "demo-client"
-    }
-    deepStrictEqual(variables, { ...expected, [secretVariable]: demoSecret })
-    const { code } = yield* run(client, ["call", "/orders?canary=1", "--fail"])
-    assert.strictEqual(code, 7)
-    deepStrictEqual([
-      (yield* ask(url)).expiresIn,
-      (yield* ask(url, "demo-client", realSecret)).status
-    ], [3600, 401])
-    deepStrictEqual(yield* linesOf(running, 8), [
-      "… → 1 POST /v1/oauth/accesstoken",
-      "… ← 1 POST /v1/oauth/accesstoken 200 in … ms, token #1 until …",
-      "… → 2 GET /orders?…, token #1 until …",
-      "… ← 2 GET /orders?… 403 in … ms, token #1 until …: fault api/403",
-      "… → 3 POST /v1/oauth/accesstoken",
-      "… ← 3 POST /v1/oauth/accesstoken 200 in … ms, token #2 until …",
-      "… → 4 POST /v1/oauth/accesstoken",
-      "… ← 4 POST /v1/oauth/accesstoken 401 in … ms: The client_id is unknown or the client_secret is wrong."
-    ])
-    assert.notInclude(stdout.text, realSecret)
+test.live("emulator prints variables with which other commands work", function*() {
+  const { client, url, variables } = yield* emulatorWith()
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
+  deepStrictEqual(variables, {
+    STORE_API_AUTH_URL: url,
+    STORE_API_URL: url,
+    STORE_API_CLIENT_ID: "demo-client",
+    [secretVariable]: demoSecret
   })
+  assert.strictEqual((yield* run(client, ["call", "/orders", "--fail"])).code, 0)
+})
 
-  test.live("listens on the given port", function*() {
-    const { port } = new URL(
-      yield* Effect.scoped(Effect.map(emulatorWith(), ({ url }) => url))
-    )
-    const { url } = yield* emulatorWith(`--port ${port}`)
-    assert.strictEqual(url, `http://127.0.0.1:${port}`)
+test.live("emulator uses no secret of the environment for the demo client", function*() {
+  const { stdout, url } = yield* emulatorWith()
+  deepStrictEqual([
+    (yield* ask(url)).status,
+    (yield* ask(url, "demo-client", realSecret)).status
+  ], [200, 401])
+  assert.notInclude(stdout.text, realSecret)
+})
+
+test.live("emulator prints a line for each start of a request, its end, its token and its fault", function*() {
+  const emulator = yield* emulatorWith("--scenario api/403")
+  const { url } = emulator
+  yield* call(url, (yield* ask(url)).token, "/orders?canary=1")
+  yield* ask(url, "demo-client", realSecret)
+  deepStrictEqual(yield* linesOf(emulator, 6), [
+    "… → 1 POST /v1/oauth/accesstoken",
+    "… ← 1 POST /v1/oauth/accesstoken 200 in … ms, token #1 until …",
+    "… → 2 GET /orders?…, token #1 until …",
+    "… ← 2 GET /orders?… 403 in … ms, token #1 until …: fault api/403",
+    "… → 3 POST /v1/oauth/accesstoken",
+    "… ← 3 POST /v1/oauth/accesstoken 401 in … ms: The client_id is unknown or the client_secret is wrong."
+  ])
+})
+
+test.live("emulator listens on the port of --port", function*() {
+  const { port } = new URL(
+    yield* Effect.scoped(Effect.map(emulatorWith(), ({ url }) => url))
+  )
+  const { url } = yield* emulatorWith(`--port ${port}`)
+  assert.strictEqual(url, `http://127.0.0.1:${port}`)
+})
+
+test.live.each<[line: string, expiresIn: number, type?: string]>([
+  ["--token-life 1500ms", 1],
+  ["--token-life 5m", 300],
+  ["--token-life 1h", 3600],
+  ["--token-life=2s", 2],
+  ["--lenient", 3600, `${formType}; charset=utf-8`]
+])("emulator %s applies to its tokens or requests", function*([line, expiresIn, type]) {
+  const { url } = yield* emulatorWith(line)
+  assert.strictEqual((yield* ask(url, undefined, undefined, type)).expiresIn, expiresIn)
+})
+
+test.live("--token-path names the path of the token endpoint", function*() {
+  const { url } = yield* emulatorWith("--token-path /oauth/token")
+  const body =
+    `grant_type=client_credentials&client_id=demo-client&client_secret=${demoSecret}`
+  const init = { method: "POST", headers: { "Content-Type": formType }, body }
+  assert.strictEqual((yield* send(`${url}/oauth/token`, init)).status, 200)
+})
+
+const encodedSecret = encodeURIComponent(demoSecret)
+const basic = Buffer.from(`demo-client:${encodedSecret}`).toString("base64")
+
+test.live.each<[method: string, headers: Record<string, string>, fields: string]>([
+  ["client_secret_post", {}, `&client_id=demo-client&client_secret=${encodedSecret}`],
+  ["client_secret_basic", { Authorization: `Basic ${basic}` }, ""]
+])("--client-authentication allows %s among others", function*([, headers, fields]) {
+  const { url } = yield* emulatorWith(
+    "--client-authentication client_secret_post --client-authentication=client_secret_basic"
+  )
+  const response = yield* send(`${url}/v1/oauth/accesstoken`, {
+    method: "POST",
+    headers: { "Content-Type": formType, ...headers },
+    body: `grant_type=client_credentials${fields}`
   })
+  assert.strictEqual(response.status, 200)
+})
 
-  test.live.each<[line: string, expiresIn: number, type?: string]>([
-    ["--token-life 1500ms", 1],
-    ["--token-life 5m", 300],
-    ["--token-life 1h", 3600],
-    ["--token-life=2s", 2],
-    ["--lenient", 3600, `${formType}; charset=utf-8`]
-  ])("reads %s", function*([line, expiresIn, type]) {
-    const { url } = yield* emulatorWith(line)
-    assert.strictEqual((yield* ask(url, undefined, undefined, type)).expiresIn, expiresIn)
-  })
-
-  test.live("--token-path and --client-authentication configure the token endpoint", function*() {
-    const methods =
-      "--client-authentication client_secret_post --client-authentication=client_secret_basic"
-    const { url } = yield* emulatorWith(`--token-path /oauth/token ${methods}`)
-    const encoded = encodeURIComponent(demoSecret)
-    const basic = `Basic ${Buffer.from(`demo-client:${encoded}`).toString("base64")}`
-    const grant = "grant_type=client_credentials"
-    const requests = [
-      {
-        headers: { "Content-Type": formType },
-        body: `${grant}&client_id=demo-client&client_secret=${encoded}`
-      },
-      { headers: { "Content-Type": formType, Authorization: basic }, body: grant }
-    ]
-    for (const request of requests) {
-      assert.strictEqual(
-        (yield* send(`${url}/oauth/token`, { method: "POST", ...request })).status,
-        200
-      )
-    }
-  })
-
-  test.live("knows the client of the user, and never prints its secret", function*() {
-    const { stdout, url, variables } = yield* emulatorWith("--client-id my-id")
-    deepStrictEqual(
-      [(yield* ask(url, "my-id", realSecret)).status, (yield* ask(url)).status],
-      [
-        200,
-        401
-      ]
-    )
-    assert.strictEqual(variables["STORE_API_CLIENT_ID"], "my-id")
-    for (const secret of [realSecret, demoSecret]) assert.notInclude(stdout.text, secret)
-  })
-
-  test.live("gives the invented secret to a client for which no variable is set, quoted for a shell", function*() {
-    const { shows, stdout } = yield* start(yield* newUser({}), [
-      "emulator",
-      "--client-id",
-      "it's $mine"
-    ], {
-      shows: true
-    })
-    assert.isTrue(yield* shows("export STORE_API_CLIENT_ID='it'\\''s $mine'\n"))
-    assert.include(stdout.text, `export ${secretVariable}='${demoSecret}'\n`)
-  })
-
-  test.live("plays scenarios by name, in their order", function*() {
-    const line =
-      "--scenario token/401-rfc --scenario=token/503-retry-after-twice --scenario api/403"
-    const { url } = yield* emulatorWith(line)
-    deepStrictEqual([(yield* ask(url)).status, (yield* ask(url)).status], [401, 503])
-    assert.strictEqual((yield* call(url, (yield* ask(url)).token)).status, 403)
-  })
-
-  test.live("--tls prints a file with the certificate, and removes it at the end", function*() {
-    const { NODE_EXTRA_CA_CERTS: file = "", STORE_API_URL: url } = yield* Effect.scoped(
-      Effect.gen(function*() {
-        const { variables } = yield* emulatorWith("--tls --scenario token/tls-expired")
-        assert.match(
-          readFileSync(variables["NODE_EXTRA_CA_CERTS"] ?? "", "utf8"),
-          /^-----BEGIN CERTIFICATE-----\n/
-        )
-        return variables
-      })
-    )
-    assert.match(url ?? "", /^https:/)
-    assert.isFalse(existsSync(file))
-  })
-
-  test.live("--list prints a line per scenario", function*() {
-    const lines = (yield* prints(yield* newUser({}), "emulator --list")).trim().split("\n")
-    deepStrictEqual(lines.map((line) => line.split(/ +/)[0]), [...Scenario.names])
-  })
-
-  test.live("prints a request when it starts and when it ends, although an earlier one is still open", function*() {
-    const running = yield* emulatorWith("--scenario token/silence")
-    const silent = yield* Effect.fork(ask(running.url))
-    yield* linesOf(running, 1)
-    yield* send(`${running.url}/orders`)
-    yield* linesOf(running, 3)
-    yield* Fiber.interrupt(silent)
-    const [first, second, third = "", last] = yield* linesOf(running, 4)
-    deepStrictEqual([first, second], ["… → 1 POST /v1/oauth/accesstoken", "… → 2 GET /orders"])
-    assert.match(third, /^… ← 2 GET \/orders 401 in … ms: Send Authorization: Bearer /)
-    assert.strictEqual(
-      last,
-      "… ← 1 POST /v1/oauth/accesstoken no response after … ms: fault token/silence"
-    )
-  })
-
-  test("prints the time of this machine's zone, as the page does", function*() {
-    vi.stubEnv("TZ", "Asia/Tokyo")
-    yield* Effect.addFinalizer(() => Effect.sync(() => vi.unstubAllEnvs()))
-    const { shows, url } = yield* emulatorWith()
-    yield* send(`${url}/orders`)
-    assert.isTrue(yield* shows("\n09:00:00 → 1 GET /orders\n"))
-  })
-
-  test.live("shows the start and the end of a connection that meets a fault, and no token in a path", function*() {
-    const running = yield* emulatorWith()
-    const { client, url } = running
-    const { token } = yield* ask(url)
-    yield* call(url, token, `/orders/${encodeURIComponent(token)}`)
-    yield* prints(client, "emulator fail token/reset-on-accept --times 1")
-    yield* Effect.flip(send(url))
-    deepStrictEqual((yield* linesOf(running, 6)).slice(3), [
-      "… ← 2 GET <redacted> 200 in … ms, token #1 until …",
-      "… → connection: fault token/reset-on-accept",
-      "… ← connection ended after … ms: fault token/reset-on-accept"
-    ])
-  })
-
-  test.live("--log json prints the greeting, each start and each end as one JSON object", function*() {
-    const words = wordsOf("--log json --scenario api/403")
-    const { shows, stdout } = yield* start(yield* newUser({}), words, { shows: true })
-    assert.isTrue(yield* shows(/"listening".*\n/))
-    const { url, variables } = JSON.parse(stdout.text) as {
-      url: string
-      variables: Record<string, string>
-    }
-    assert.strictEqual(variables["STORE_API_URL"], url)
-    const { token } = yield* ask(url)
-    yield* call(url, token, "/orders?canary=1")
-    assert.isTrue(yield* shows(/(.*\n){5}/))
-    const lines = stdout.text.trim().split("\n").slice(1)
-    for (const secret of [token, "canary"]) assert.notInclude(lines.join(), secret)
-    const [, issued, start3, end] = lines.map((line) =>
-      JSON.parse(line) as Readonly<Record<string, unknown>>
-    )
-    assert.nestedPropertyVal(issued, "token.id", 1)
-    deepStrictEqual([start3?.["event"], start3?.["token"], start3?.["status"]], [
-      "start",
-      issued?.["token"],
-      null
-    ])
-    deepStrictEqual([end?.["event"], end?.["id"], end?.["reason"]], [
-      "end",
-      2,
-      "fault api/403"
-    ])
-    assert.isNumber(end?.["duration"])
-  })
-
-  test.live("--responses is what the API responds to requests with a token", function*() {
-    const user = yield* newUser({})
-    const body = [{ id: 7, article: "chair" }]
-    const deletes = {
-      method: "delete",
-      path: "/orders/7",
-      status: 204,
-      headers: { "X-Mine": "1" }
-    }
-    const write = (responses: unknown) =>
-      writeFileSync(join(user.cwd, "api.json"), JSON.stringify(responses))
-    write([{ path: "/orders", body }, deletes])
-    const { url } = yield* emulatorWith("--responses api.json", user)
-    const { token } = yield* ask(url)
-    const orders = yield* call(url, token, "/orders?page=2")
-    deepStrictEqual(yield* Effect.promise(() => orders.json()), body)
-    const removed = yield* call(url, token, "/orders/7", { method: "DELETE" })
-    deepStrictEqual([removed.status, removed.headers.get("X-Mine")], [204, "1"])
-    write([{ path: "orders" }])
-    yield* refuses(
-      user,
-      "emulator --responses api.json",
-      2,
-      /^store-api: --responses\[0\][.]path must be like /
-    )
-  })
-
-  test.live("--state keeps tokens for the next start, and only for this user", function*() {
-    const user = yield* newUser({})
-    const once = <A, E>(
-      use: (url: string, client: User) => Effect.Effect<A, E, Scope.Scope>
-    ) =>
-      Effect.scoped(
-        Effect.flatMap(
-          emulatorWith("--state state.json", user),
-          ({ client, url }) => use(url, client)
-        )
-      )
-    const [kept, revoked] = yield* once((url) => Effect.all([ask(url), ask(url)]))
-    yield* once((_, client) => prints(client, "emulator revoke 2"))
-    assert.strictEqual(statSync(join(user.cwd, "state.json")).mode & 0o777, 0o600)
-    deepStrictEqual(readdirSync(user.cwd), ["state.json"])
-    yield* once((url, client) =>
-      Effect.gen(function*() {
-        const responses = yield* Effect.forEach(
-          [kept, revoked],
-          ({ token }) => call(url, token)
-        )
-        deepStrictEqual(responses.map(({ status }) => status), [200, 401])
-        yield* Effect.all(Effect.replicate(ask(url), 20), { concurrency: 8 })
-        assert.lengthOf((yield* prints(client, "emulator tokens")).match(/^#\d/gm) ?? [], 22)
-      })
-    )
-    const ids = [...readFileSync(join(user.cwd, "state.json"), "utf8").matchAll(/"id":(\d+)/g)]
-      .map(
-        ([, id]) => Number(id)
-      )
-    deepStrictEqual(ids, Array.from({ length: 22 }, (_, index) => index + 1))
-    writeFileSync(join(user.cwd, "foreign.json"), "canary")
-    yield* refuses(
-      user,
-      "emulator --state foreign.json",
-      2,
-      "--state must be a JSON file with an array of tokens."
-    )
-    assert.strictEqual(readFileSync(join(user.cwd, "foreign.json"), "utf8"), "canary")
-  })
-
-  test.live("--dotenv writes the variables for this user, not its secret, and replaces no file of others", function*() {
-    const user = yield* newUser({ [secretVariable]: realSecret })
-    const [mine, other] = [join(user.cwd, "my.env"), join(user.cwd, ".env")]
-    for (const text of ["", "# Written by store-api-emulator\nOLD=1"]) {
-      writeFileSync(mine, text, { mode: 0o644 })
-      const { variables } = yield* Effect.scoped(emulatorWith("--dotenv my.env", user))
-      deepStrictEqual(parseEnv(readFileSync(mine, "utf8")), {
-        ...variables,
-        [secretVariable]: demoSecret
-      })
-    }
-    assert.strictEqual(statSync(mine).mode & 0o777, 0o600)
-    writeFileSync(other, `${secretVariable}=invented`)
-    const refusal = "--dotenv must be a new file, an empty one, or one that an emulator wrote."
-    for (const name of [".env", "."]) {
-      yield* refuses(user, `emulator --dotenv ${name}`, 2, refusal)
-    }
-    assert.strictEqual(readFileSync(other, "utf8"), `${secretVariable}=invented`)
-  })
-
-  test.live.each(["shop\\new", "the shop's", "the \"shop\""])(
-    "--dotenv keeps the client id %s",
-    function*(clientId) {
-      const user = yield* newUser({})
-      const { shows } = yield* start(user, [
-        "emulator",
-        "--dotenv",
-        "my.env",
-        "--client-id",
-        clientId
-      ], { shows: true })
-      assert.isTrue(yield* shows("STORE_API_CLIENT_ID"))
-      assert.strictEqual(
-        parseEnv(readFileSync(join(user.cwd, "my.env"), "utf8"))["STORE_API_CLIENT_ID"],
-        clientId
-      )
-    }
+test.live("--client-id replaces the demo client by that of the environment", function*() {
+  const { url, variables } = yield* emulatorWith("--client-id my-id")
+  assert.strictEqual(variables["STORE_API_CLIENT_ID"], "my-id")
+  deepStrictEqual(
+    [(yield* ask(url, "my-id", realSecret)).status, (yield* ask(url)).status],
+    [200, 401]
   )
 })
 
-test.live("fail, clear, revoke, requests and tokens steer the emulator of the port or of STORE_API_AUTH_URL", function*() {
-  const { client, url } = yield* emulatorWith()
-  const { port } = new URL(url)
-  const says = (line: string) =>
-    Effect.map(prints(client, wordsOf(line)), (text) => text.trimEnd())
-  const refused = (line: string, message: string) =>
-    refuses(client, wordsOf(line), 2, `The emulator refused this: ${message}`)
+test.live("--client-id prints no secret", function*() {
+  const { stdout } = yield* emulatorWith("--client-id my-id")
+  for (const secret of [realSecret, demoSecret]) assert.notInclude(stdout.text, secret)
+})
+
+/** An emulator without a secret in the environment. */
+const startQuoted = Effect.gen(function*() {
+  const args = ["emulator", "--client-id", "it's $mine"]
+  const { shows, stdout } = yield* start(yield* newUser({}), args, { shows: true })
+  assert.isTrue(yield* shows(/\n\n.*\n\n/s))
+  return stdout.text
+})
+
+test.live("a client without a secret in the environment gets the invented one", function*() {
+  assert.include(yield* startQuoted, `export ${secretVariable}='${demoSecret}'\n`)
+})
+
+test.live("emulator quotes the variables for a shell", function*() {
+  assert.include(
+    yield* startQuoted,
+    "export STORE_API_CLIENT_ID='it'\\''s $mine'\n"
+  )
+})
+
+test.live("emulator plays the scenarios of --scenario in their order", function*() {
+  const line =
+    "--scenario token/401-rfc --scenario=token/503-retry-after-twice --scenario api/403"
+  const { url } = yield* emulatorWith(line)
+  deepStrictEqual([(yield* ask(url)).status, (yield* ask(url)).status], [401, 503])
+  assert.strictEqual((yield* call(url, (yield* ask(url)).token)).status, 403)
+})
+
+test.live("--tls prints a file with the certificate", function*() {
+  const { url, variables } = yield* emulatorWith("--tls --scenario token/tls-expired")
+  assert.match(url, /^https:/)
+  const text = readFileSync(variables["NODE_EXTRA_CA_CERTS"] ?? "", "utf8")
+  assert.match(text, /^-----BEGIN CERTIFICATE-----\n/)
+})
+
+test.live("--tls removes the file with the certificate at the end", function*() {
+  const file = yield* Effect.scoped(
+    Effect.map(emulatorWith("--tls"), ({ variables }) => variables["NODE_EXTRA_CA_CERTS"])
+  )
+  assert.isString(file)
+  assert.isFalse(existsSync(file ?? ""))
+})
+
+test.live("--list prints a line per scenario", function*() {
+  const lines = (yield* prints(yield* newUser({}), "emulator --list")).trim().split("\n")
+  deepStrictEqual(lines.map((line) => line.split(/ +/)[0]), [...Scenario.names])
+})
+
+test.live("emulator prints a request although an earlier one is still open", function*() {
+  const emulator = yield* emulatorWith("--scenario token/silence")
+  const silent = yield* Effect.fork(ask(emulator.url))
+  yield* linesOf(emulator, 1)
+  yield* send(`${emulator.url}/orders`)
+  yield* linesOf(emulator, 3)
+  yield* Fiber.interrupt(silent)
+  const [first, second, third = "", last] = yield* linesOf(emulator, 4)
+  deepStrictEqual([first, second], ["… → 1 POST /v1/oauth/accesstoken", "… → 2 GET /orders"])
+  assert.match(third, /^… ← 2 GET \/orders 401 in … ms: Send Authorization: Bearer /)
   assert.strictEqual(
-    yield* says("fail token/503-json --times 2"),
-    "Next faults: token/503-json × 2."
+    last,
+    "… ← 1 POST /v1/oauth/accesstoken no response after … ms: fault token/silence"
   )
-  deepStrictEqual([(yield* ask(url)).status, (yield* ask(url)).status], [503, 503])
+})
+
+test("emulator prints times in this machine's zone, as the page does", function*() {
+  vi.stubEnv("TZ", "Asia/Tokyo")
+  yield* Effect.addFinalizer(() => Effect.sync(() => vi.unstubAllEnvs()))
+  const { shows, url } = yield* emulatorWith()
+  yield* send(`${url}/orders`)
+  assert.isTrue(yield* shows("\n09:00:00 → 1 GET /orders\n"))
+})
+
+test.live("emulator prints no token in a path", function*() {
+  const emulator = yield* emulatorWith()
+  const { token } = yield* ask(emulator.url)
+  yield* call(emulator.url, token, `/orders/${encodeURIComponent(token)}`)
+  const lines = yield* linesOf(emulator, 4)
+  assert.strictEqual(lines[3], "… ← 2 GET <redacted> 200 in … ms, token #1 until …")
+})
+
+test.live("emulator prints the start and the end of a connection that meets a fault", function*() {
+  const emulator = yield* emulatorWith()
+  yield* prints(emulator.client, "emulator fail token/reset-on-accept --times 1")
+  yield* Effect.flip(send(emulator.url))
+  deepStrictEqual(yield* linesOf(emulator, 2), [
+    "… → connection: fault token/reset-on-accept",
+    "… ← connection ended after … ms: fault token/reset-on-accept"
+  ])
+})
+
+/** The greeting, and the lines of a token request and of a call that fails. */
+const startWithJson = Effect.gen(function*() {
+  const words = wordsOf("--log json --scenario api/403")
+  const { shows, stdout } = yield* start(yield* newUser({}), words, { shows: true })
+  assert.isTrue(yield* shows(/"listening".*\n/))
+  const greeting = JSON.parse(stdout.text) as {
+    readonly url: string
+    readonly variables: Readonly<Record<string, string>>
+  }
+  const { token } = yield* ask(greeting.url)
+  yield* call(greeting.url, token, "/orders?canary=1")
+  assert.isTrue(yield* shows(/(.*\n){5}/))
+  const lines = stdout.text.trim().split("\n").slice(1)
+  const entries = lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+  return { entries, greeting, token, text: lines.join() }
+})
+
+test.live("--log json prints the greeting with the variables", function*() {
+  const { url, variables } = (yield* startWithJson).greeting
+  assert.strictEqual(variables["STORE_API_URL"], url)
+})
+
+test.live("--log json prints each start and each end as an object", function*() {
+  const [, tokenEnd, callStart, callEnd] = (yield* startWithJson).entries
+  assert.nestedPropertyVal(tokenEnd, "token.id", 1)
+  deepStrictEqual([callStart?.["event"], callStart?.["token"], callStart?.["status"]], [
+    "start",
+    tokenEnd?.["token"],
+    null
+  ])
+  deepStrictEqual([callEnd?.["event"], callEnd?.["id"], callEnd?.["reason"]], [
+    "end",
+    2,
+    "fault api/403"
+  ])
+  assert.isNumber(callEnd?.["duration"])
+})
+
+test.live("--log json prints no secret part of a request", function*() {
+  const { text, token } = yield* startWithJson
+  assert.include(text, "/orders")
+  for (const secret of [token, "canary"]) assert.notInclude(text, secret)
+})
+
+const writeResponses = ({ cwd }: User, responses: unknown) =>
+  writeFileSync(join(cwd, "api.json"), JSON.stringify(responses))
+
+test.live("--responses names the body for a path", function*() {
+  const user = yield* newUser({})
+  const body = [{ id: 7, article: "chair" }]
+  writeResponses(user, [{ path: "/orders", body }])
+  const { url } = yield* emulatorWith("--responses api.json", user)
+  const orders = yield* call(url, (yield* ask(url)).token, "/orders?page=2")
+  deepStrictEqual(yield* Effect.promise(() => orders.json()), body)
+})
+
+test.live("--responses names the status and headers for a method", function*() {
+  const user = yield* newUser({})
+  const headers = { "X-Mine": "1" }
+  writeResponses(user, [{ method: "delete", path: "/orders/7", status: 204, headers }])
+  const { url } = yield* emulatorWith("--responses api.json", user)
   const { token } = yield* ask(url)
-  assert.match(
-    yield* prints(yield* newUser({}), wordsOf(`tokens --port ${port}`)),
-    /^#1 demo-client valid until [\d:]{8}\n$/
+  const response = yield* call(url, token, "/orders/7", { method: "DELETE" })
+  deepStrictEqual([response.status, response.headers.get("X-Mine")], [204, "1"])
+})
+
+test.live("--responses with a wrong path is refused by its number", function*() {
+  const user = yield* newUser({})
+  writeResponses(user, [{ path: "orders" }])
+  const message = /^store-api: --responses\[0\][.]path must be like /
+  yield* refuses(user, "emulator --responses api.json", 2, message)
+})
+
+/** Starts an emulator with the state of the user, and ends it. */
+const useState = <A, E>(
+  user: User,
+  use: (url: string, client: User) => Effect.Effect<A, E, Scope.Scope>
+) =>
+  Effect.scoped(
+    Effect.flatMap(
+      emulatorWith("--state state.json", user),
+      ({ client, url }) => use(url, client)
+    )
   )
-  assert.strictEqual(yield* says("revoke #1"), "Revoked 1 token.")
-  assert.strictEqual((yield* call(url, token)).status, 401)
-  assert.strictEqual(yield* says("tokens"), "#1 demo-client revoked")
+const stateOf = ({ cwd }: User) => readFileSync(join(cwd, "state.json"), "utf8")
+
+test.live("--state keeps tokens for the next start", function*() {
+  const user = yield* newUser({})
+  const { token } = yield* useState(user, (url) => ask(url))
+  const { status } = yield* useState(user, (url) => call(url, token))
+  assert.strictEqual(status, 200)
+})
+
+test.live("--state keeps for the next start that a token was revoked", function*() {
+  const user = yield* newUser({})
+  const { token } = yield* useState(user, (url) => ask(url))
+  yield* useState(user, (_, client) => prints(client, "emulator revoke 1"))
+  const { status } = yield* useState(user, (url) => call(url, token))
+  assert.strictEqual(status, 401)
+})
+
+test.live("--state keeps each token of requests at once", function*() {
+  const user = yield* newUser({})
+  yield* useState(
+    user,
+    (url) => Effect.all(Effect.replicate(ask(url), 20), { concurrency: 8 })
+  )
+  const ids = [...stateOf(user).matchAll(/"id":(\d+)/g)].map(([, id]) => Number(id))
+  deepStrictEqual(ids, Array.from({ length: 20 }, (_, index) => index + 1))
+})
+
+test.live("--state writes one file that only this user can read", function*() {
+  const user = yield* newUser({})
+  yield* useState(user, (url) => ask(url))
+  assert.strictEqual(statSync(join(user.cwd, "state.json")).mode & 0o777, 0o600)
+  deepStrictEqual(readdirSync(user.cwd), ["state.json"])
+})
+
+test.live("--state replaces no file of another kind", function*() {
+  const user = yield* newUser({})
+  const file = join(user.cwd, "foreign.json")
+  writeFileSync(file, "canary")
+  const message = "--state must be a JSON file with an array of tokens."
+  yield* refuses(user, "emulator --state foreign.json", 2, message)
+  assert.strictEqual(readFileSync(file, "utf8"), "canary")
+})
+
+test.live.each([
+  ["an empty file", ""],
+  ["a file that an emulator wrote", "# Written by store-api-emulator\nOLD=1"]
+])("--dotenv writes the variables to %s, without the user's secret", function*([, text]) {
+  const user = yield* newUser({ [secretVariable]: realSecret })
+  const file = join(user.cwd, "my.env")
+  writeFileSync(file, text)
+  const { variables } = yield* Effect.scoped(emulatorWith("--dotenv my.env", user))
+  deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
+    ...variables,
+    [secretVariable]: demoSecret
+  })
+})
+
+test.live("--dotenv writes a file that only this user can read", function*() {
+  const user = yield* newUser({})
+  const file = join(user.cwd, "my.env")
+  writeFileSync(file, "", { mode: 0o644 })
+  yield* Effect.scoped(emulatorWith("--dotenv my.env", user))
+  assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+})
+
+test.live.each([".env", "."])("--dotenv replaces no file of others: %s", function*(name) {
+  const user = yield* newUser({})
+  const file = join(user.cwd, ".env")
+  writeFileSync(file, `${secretVariable}=invented`)
+  const message = "--dotenv must be a new file, an empty one, or one that an emulator wrote."
+  yield* refuses(user, `emulator --dotenv ${name}`, 2, message)
+  assert.strictEqual(readFileSync(file, "utf8"), `${secretVariable}=invented`)
+})
+
+test.live.each(["shop\\new", "the shop's", "the \"shop\""])(
+  "--dotenv keeps the client id %s",
+  function*(clientId) {
+    const user = yield* newUser({})
+    const { shows } = yield* start(user, [
+      "emulator",
+      "--dotenv",
+      "my.env",
+      "--client-id",
+      clientId
+    ], { shows: true })
+    assert.isTrue(yield* shows("STORE_API_CLIENT_ID"))
+    assert.strictEqual(
+      parseEnv(readFileSync(join(user.cwd, "my.env"), "utf8"))["STORE_API_CLIENT_ID"],
+      clientId
+    )
+  }
+)
+
+/** An emulator, its token requests, and the commands that steer it. */
+const startSteered = Effect.map(emulatorWith(), ({ client, url }) => ({
+  url,
+  says: (line: string) => Effect.map(prints(client, wordsOf(line)), (text) => text.trimEnd()),
+  refuses: (line: string, message: string) =>
+    refuses(client, wordsOf(line), 2, `The emulator refused this: ${message}`)
+}))
+
+test.live("emulator fail makes the next requests fail", function*() {
+  const { says, url } = yield* startSteered
+  const text = yield* says("fail token/503-json --times 2")
+  assert.strictEqual(text, "Next faults: token/503-json × 2.")
+  const statuses = yield* Effect.replicateEffect(
+    Effect.map(ask(url), ({ status }) => status),
+    3
+  )
+  deepStrictEqual(statuses, [503, 503, 200])
+})
+
+test.live("emulator fail adds to the faults that are left", function*() {
+  const { says } = yield* startSteered
   yield* says("fail token/reset-on-accept --times 1")
   assert.strictEqual(
     yield* says("fail api/403"),
     "Next faults: token/reset-on-accept × 1, api/403."
   )
-  yield* refused(
-    "fail no\u001b",
-    "The option scenario must be a name that the emulator's --list prints."
-  )
-  yield* refused(
-    "fail token/tls",
-    "The option tls is missing, this fault needs it: start the emulator with `tls: true` or --tls."
-  )
-  yield* refused("revoke x", "The token must be its number, such as 3.")
-  yield* Effect.flip(ask(url))
+})
+
+test.live("emulator clear removes the faults", function*() {
+  const { says, url } = yield* startSteered
+  yield* says("fail token/503-json")
   assert.strictEqual(yield* says("clear"), "There are no more faults.")
-  yield* refused("revoke 99", "There is no valid token 99; see `tokens`.")
+  assert.strictEqual((yield* ask(url)).status, 200)
+})
+
+test.live("emulator tokens steers the emulator of --port", function*() {
+  const { url } = yield* startSteered
+  yield* ask(url)
+  assert.match(
+    yield* prints(yield* newUser({}), wordsOf(`tokens --port ${new URL(url).port}`)),
+    /^#1 demo-client valid until [\d:]{8}\n$/
+  )
+})
+
+test.live("emulator revoke revokes a token by its number", function*() {
+  const { says, url } = yield* startSteered
+  const { token } = yield* ask(url)
+  assert.strictEqual(yield* says("revoke #1"), "Revoked 1 token.")
+  assert.strictEqual((yield* call(url, token)).status, 401)
+  assert.strictEqual(yield* says("tokens"), "#1 demo-client revoked")
+})
+
+test.live("emulator revoke without a number revokes all tokens", function*() {
+  const { says, url } = yield* startSteered
   yield* Effect.all([ask(url), ask(url)])
   assert.strictEqual(yield* says("revoke"), "Revoked 2 tokens.")
+})
+
+test.live("emulator requests prints the last requests", function*() {
+  const { says, url } = yield* startSteered
+  const { token } = yield* ask(url)
+  yield* says("revoke")
+  yield* call(url, token)
   const lines = (yield* says("requests")).split("\n")
-  deepStrictEqual(lines.map((line) => line.split(" ")[2]), ["1", "2", "3", "4", "5", "6"])
+  deepStrictEqual(lines.map((line) => line.split(" ")[2]), ["1", "2"])
   assert.match(
-    lines[3] ?? "",
+    lines[1] ?? "",
     /GET \/orders 401 in .* ms, token #1 until .*: The access token was revoked$/
   )
+})
+
+test.live.each([
+  ["fail no\u001b", "The option scenario must be a name that the emulator's --list prints."],
+  [
+    "fail token/tls",
+    "The option tls is missing, this fault needs it: start the emulator with `tls: true` or --tls."
+  ],
+  ["revoke x", "The token must be its number, such as 3."],
+  ["revoke 99", "There is no valid token 99; see `tokens`."]
+])("the emulator refuses %s with a sentence", function*([line, message]) {
+  const { refuses } = yield* startSteered
+  yield* refuses(line, message)
+})
+
+test.live("control characters of a server that is taken for the emulator are shown in a harmless form", function*() {
   const { user } = yield* startedWith(
     {},
     Fault.body(`{"message":"a\\u001b\\u009b\\nb"}`, { on: "api" })
@@ -491,14 +591,14 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   }
 )
 
-test.live("a port that is taken ends the command with code 3, and the URL of another host is not its port", function*() {
+test.live("a port that is in use ends the emulator with code 3", function*() {
+  const { port } = new URL((yield* emulatorWith()).url)
+  const message = new RegExp(`^store-api: --port cannot be ${port}:`)
+  yield* refuses(yield* newUser({}), `emulator --port ${port}`, 3, message)
+})
+
+test.live("the URL of another host does not name the port of an emulator", function*() {
   const { port } = new URL((yield* emulatorWith()).url)
   const user = yield* newUser({ STORE_API_AUTH_URL: `http://store.example.invalid:${port}` })
-  yield* refuses(
-    user,
-    `emulator --port ${port}`,
-    3,
-    new RegExp(`^store-api: --port cannot be ${port}:`)
-  )
   yield* refuses(user, "emulator clear", 3, notFound)
 })

@@ -26,7 +26,7 @@ import type { TrustedOrigins } from "./trustedOrigins.js"
  * Milliseconds. `acquiredAt` may be this much before the token request that follows a 401, because it is never too
  * late: a busy machine may stop between the readings of its two clocks.
  */
-const clockTolerance = 1000
+const acquiredAtTolerance = 1000
 
 /** The errors of adding the token. */
 export type Failure = AccessTokenError | UntrustedOriginError
@@ -132,10 +132,10 @@ export const makeExecute = <E, R>(
     first: Attempt<E | Failure>
   ) =>
     Effect.gen(function*() {
-      const firstRejection = (yield* Clock.currentTimeMillis) - clockTolerance
+      const firstRejection = (yield* Clock.currentTimeMillis) - acquiredAtTolerance
       let attempt = first
-      // A 401 leads to a repeat only if its token was acquired before this time.
-      for (const acquiredBefore of [Infinity, firstRejection, 0]) {
+      // A 401 leads to a repeat if its token was acquired before this time: the first 401 always, the last one never.
+      for (const acquiredBefore of [Infinity, firstRejection, -Infinity]) {
         const rejected = rejectedOf(attempt)
         if (rejected === undefined) break
         const { token } = rejected

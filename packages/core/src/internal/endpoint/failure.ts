@@ -16,7 +16,7 @@ import { deepestCause, deepestPlace } from "./limits.js"
 import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
 
-/** The names of a code and of a text in the errors of common endpoints. */
+/** The names of a code and of a text in the errors of common endpoints. The first one in a body counts. */
 const codes = [
   "error",
   "ErrorCode",
@@ -52,7 +52,7 @@ const texts = [
 /** The names of the objects that contain them. In a list, the first item counts. */
 const containers = ["error", "fault", "detail", "response", "errors"]
 
-/** The body, and the objects in it that may contain a code or a text. */
+/** The body, and the objects in it that may contain a code or a text, the outer ones first. */
 const placesIn = (
   json: unknown,
   depth = 0

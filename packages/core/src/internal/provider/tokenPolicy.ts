@@ -3,7 +3,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ConfigurationError } from "../../AccessTokenError.js"
 import * as backoff from "../backoff.js"
-import { leewayOf } from "../lifetime.js"
+import { defaultLeeway, leewayOf } from "../lifetime.js"
 import { checkKinds, durationOf } from "../options.js"
 import { longestAhead } from "../repeatedToken.js"
 
@@ -59,7 +59,7 @@ export interface TokenPolicy {
 export const make = (options: Options = {}): Effect.Effect<TokenPolicy, ConfigurationError> =>
   Effect.gen(function*() {
     yield* checkKinds("provider", options, { cooldown: "object" })
-    const { cooldown = {}, leeway = "30 seconds", refreshAhead = "5 minutes" } = options
+    const { cooldown = {}, leeway = defaultLeeway, refreshAhead = "5 minutes" } = options
     const { base = "1 second", max = "60 seconds" } = cooldown
     const cooldownMax = yield* durationOf("provider.cooldown.max", max, cooldownRange)
     const cooldownBase = yield* durationOf("provider.cooldown.base", base, cooldownRange)

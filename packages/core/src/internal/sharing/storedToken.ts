@@ -10,7 +10,7 @@ import type { Acquisition } from "../../TokenSource.js"
 import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
 import * as extra from "../extra.js"
 import * as instant from "../instant.js"
-import { leewayOf, wholeMillis } from "../lifetime.js"
+import { defaultLeeway, leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
 import type { Sealing } from "./seal.js"
 
@@ -117,8 +117,8 @@ export const make = (
         // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.
         yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
         // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
-        // would use the token after its end.
-        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left)
+        // would use the token after its end. The option `leeway` may be zero, which every `put` would exceed.
+        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left, defaultLeeway)
         if (isLate) yield* store.remove(key, entry)
       }).pipe(Effect.exit),
 

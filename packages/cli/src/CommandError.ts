@@ -28,42 +28,46 @@ export const exitCodes = {
   interrupted: { code: 130, text: "Interrupted; 143 by SIGTERM" }
 } as const
 
-export class Fault extends Data.TaggedError("Fault")<{
+export class CommandError extends Data.TaggedError("CommandError")<{
   readonly code: number
   readonly message: string
 }> {}
 
-const faults = Record.map(
+const errors = Record.map(
   exitCodes,
-  ({ code }) => (message: string) => new Fault({ code, message })
+  ({ code }) => (message: string) => new CommandError({ code, message })
 )
 
-export const { configuration, httpError, noResponse, notStarted } = faults
-export const { output: unwritable, refused, status, unavailable, usage } = faults
+export const {
+  configuration: configurationError,
+  httpError,
+  noResponse: noResponseError,
+  notStarted: notStartedError,
+  output: outputError,
+  refused: refusedError,
+  status: statusError,
+  unavailable: unavailableError,
+  usage: usageError
+} = errors
 
 export type LibraryError = AccessTokenError | ConfigurationError | UntrustedOriginError
 
 /** Turns an error of the library into one that names the flag or variable that the user gave. */
-export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault => {
+export const fromLibrary = (names: OptionNames) => (error: LibraryError): CommandError => {
   switch (error._tag) {
     case "UntrustedOriginError":
-      return usage(
+      return usageError(
         `The access token may only go to ${
           error.trusted.join(", ")
         }; nothing was sent to ${error.origin}.`
       )
     case "ConfigurationError":
     case "CredentialsError":
-      return configuration(error.describe(names))
+      return configurationError(error.describe(names))
     default:
-      return (isTransient(error) ? unavailable : refused)(error.describe(names))
+      return (isTransient(error) ? unavailableError : refusedError)(error.describe(names))
   }
 }
-
-export const listed = (words: ReadonlyArray<string>): string =>
-  words.length < 2
-    ? words.join()
-    : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
 
 /** Returns the system's code of an error or of its cause. The rest of its message may contain the request. */
 export const systemCode = (cause: unknown, depth = 0): string | undefined => {

@@ -5,15 +5,15 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { buildSync } from "esbuild"
-import { effect4 as line4 } from "../release/rules.mjs"
+import { buildEffect4, line, nodeOf } from "../effect4/generate.mjs"
+import { effect4 as versions } from "../effect4/versions.mjs"
 import { build } from "../workspace/workspace.mjs"
-import { buildLine, line, nodeOf } from "./generate.mjs"
 
-buildLine({})
+buildEffect4({})
 build("tools/benchmarks")
-const { merged } = await import("../benchmarks/dist/harness.js")
-const page = await import("../benchmarks/dist/page.js")
-const { measureSizes } = await import("../benchmarks/dist/size.js")
+const { merged } = await import("./dist/harness.js")
+const page = await import("./dist/page.js")
+const { measureSizes } = await import("./dist/size.js")
 
 const measured = buildSync({
   stdin: {
@@ -51,7 +51,7 @@ const sizes = page.table(
 )
 const effect4 = `Measured by \`npm run bench -- effect4\` on ${page.today()} with Node ${
   run("--version").trim()
-} and Effect ${line4.ranges.effect.replace("^", "")} on ${page.processor()}. The
+} and Effect ${versions.ranges.effect.replace("^", "")} on ${page.processor()}. The
 [guide](../guides/effect4.md) describes this line. The code that measures is that of
 [a cached token in one fiber](#a-cached-token-in-one-fiber).
 

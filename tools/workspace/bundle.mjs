@@ -1,7 +1,7 @@
 /**
  * Bundles the commands of packages into one file each, so that a command is installed without dependencies:
  *
- *   node tools/release/bundle.mjs FOLDER…
+ *   node tools/workspace/bundle.mjs FOLDER…
  *
  * `npm run build` does this for all packages. A folder without a compiled command is left out.
  */

@@ -26,15 +26,17 @@ describe("with the AbortSignal of happy-dom", () => {
       const Native = AbortSignal
       yield* withGlobals
       assert.notStrictEqual(AbortSignal, Native)
-      const store = PromiseStoreAuth.make({ ...at(url), http: { proxy: "none" } })
-      const bodies = yield* Effect.promise(async () => {
-        const responses = [
-          await store.fetch("/orders"),
-          await store.fetch("/orders", { method: "POST", body: "{}" })
-        ]
-        return Promise.all(responses.map((response) => response.json()))
-      })
-      deepStrictEqual(bodies, [authorized, authorized])
-      yield* Effect.promise(store.dispose)
+      for (const way of [{ http: { proxy: "none" as const } }, { fetch: globalThis.fetch }]) {
+        const store = PromiseStoreAuth.make({ ...at(url), ...way })
+        const bodies = yield* Effect.promise(async () => {
+          const responses = [
+            await store.fetch("/orders"),
+            await store.fetch("/orders", { method: "POST", body: "{}" })
+          ]
+          return Promise.all(responses.map((response) => response.json()))
+        })
+        deepStrictEqual(bodies, [authorized, authorized])
+        yield* Effect.promise(store.dispose)
+      }
     }))
 })

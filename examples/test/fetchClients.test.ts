@@ -72,6 +72,21 @@ describe("a client with store.fetch", () => {
       })
   )
 
+  it.scopedLive("axios rejects with the typed error itself through the interceptor", () =>
+    Effect.gen(function*() {
+      const { url } = yield* startStore
+      const store = yield* made({ ...at(url), http: { proxy: "none" } })
+      const client = axios.create({ adapter: "fetch", env: { fetch: store.fetch } })
+      client.interceptors.response.use(
+        undefined,
+        (error: AxiosError) => Promise.reject(error.cause ?? error)
+      )
+      const error = yield* Effect.promise(() =>
+        client.get("https://elsewhere.example").catch((error: unknown) => error)
+      )
+      assert.instanceOf(error, AccessTokenError.UntrustedOriginError)
+    }))
+
   it.scopedLive("ky needs prefixUrl for a relative URL", () =>
     Effect.gen(function*() {
       const { url } = yield* startStore

@@ -1,7 +1,6 @@
 /**
  * `npm run runtimes`: runs core's contract on each runtime of pins.json, and the clients of `@store-api/platform-node`
- * on all but workerd. With names, such as `-- node26 bun`, it runs
- * only on these.
+ * on all but workerd. With names, such as `-- node26 bun`, it runs only on these.
  *
  * Builds the contract as an application with installed packages: Node, Bun and Deno import the built packages from its
  * folder, and workerd gets one module that contains everything. Each process has a deadline.

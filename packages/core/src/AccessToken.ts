@@ -48,8 +48,11 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
    * characters.
    */
   value: Schema.RedactedFromSelf(Schema.String),
-  /** The scheme in the header: always `Bearer` (RFC 6750 §2.1), which is the default. */
-  tokenType: Schema.propertySignature(Schema.Literal("Bearer")).pipe(
+  /**
+   * The scheme in the header: `Bearer` (RFC 6750 §2.1), which is the default, or `DPoP` (RFC 9449 §7.1) for a token
+   * that is bound to a key, whose requests need a proof as well.
+   */
+  tokenType: Schema.propertySignature(Schema.Literal("Bearer", "DPoP")).pipe(
     Schema.withConstructorDefault(() => "Bearer" as const)
   ),
   /** The scope that the endpoint granted, which may be less than requested (RFC 6749 §3.3). Default `""`. */
@@ -158,8 +161,9 @@ export const ensureValid = (
 
 /**
  * Returns the value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an
- * `HttpClient`: gRPC metadata, a WebSocket, a generated client. Does not check whether the token is valid, so pass one
- * from `AccessTokenProvider.get`.
+ * `HttpClient`: gRPC metadata, a WebSocket, a generated client. For a token of the type DPoP it is `DPoP <token>`,
+ * which an API accepts only with a proof. Does not check whether the token is valid, so pass one from
+ * `AccessTokenProvider.get`.
  *
  * @example
  * ```ts
@@ -177,4 +181,4 @@ export const ensureValid = (
  * @category conversions
  */
 export const authorization = (token: AccessToken): Redacted.Redacted =>
-  Redacted.make(`Bearer ${Redacted.value(token.value)}`)
+  Redacted.make(`${token.tokenType} ${Redacted.value(token.value)}`)

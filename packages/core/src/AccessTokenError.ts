@@ -118,7 +118,7 @@ export class CredentialsError
       "CredentialsError",
       {
         /** The credential. */
-        field: Schema.Literal("clientId", "clientSecret"),
+        field: Schema.Literal("clientId", "clientSecret", "clientAssertion"),
         /** The problem, as the end of a sentence: "is empty". Never the value. */
         reason: Schema.String,
         /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */
@@ -249,6 +249,16 @@ export class TokenRefusedError
          */
         changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
           Schema.withConstructorDefault(() => false)
+        ),
+        /**
+         * A refused credential that looks wrong, and the end of a sentence about it: it is in quotes, has a space at an
+         * end, or starts with a byte order mark. Never the value. Default none.
+         */
+        suspect: Schema.optional(
+          Schema.Struct({
+            field: Schema.Literal("clientId", "clientSecret"),
+            reason: Schema.String
+          })
         ),
         /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
         retryAt: RetryAt

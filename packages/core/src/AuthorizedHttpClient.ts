@@ -47,13 +47,14 @@ export interface Options {
   /** Further origins that may receive the token, without a path. Default none. */
   readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
   /**
-   * The header that carries the token. Default `Authorization: Bearer <token>` (RFC 6750 §2.1). The specification does
-   * not define the header. A header with another name is also redacted in the logs and spans of `@effect/platform`.
+   * The header that carries the token. Default `Authorization: Bearer <token>` (RFC 6750 §2.1), or `DPoP <token>` for a
+   * token of that type. The specification does not define the header. A header with another name is also redacted in
+   * the logs and spans of `@effect/platform`.
    */
   readonly header?: {
     /** The name of the header. Case does not matter. */
     readonly name: string
-    /** Returns the header value for a token. It must be printable ASCII. Default `Bearer <token>`. */
+    /** Returns the header value for a token. It must be printable ASCII. Default: its type and the token. */
     readonly format?: ((accessToken: string) => string) | undefined
   } | undefined
   /** Whether a request is repeated after a 401. Default `true`. `RetryUnauthorized` overrides it for a request. */

@@ -8,7 +8,7 @@ import * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
 import { checkBy, variablesOf } from "./internal/credentials.js"
 
@@ -57,13 +57,39 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> =>
-  Effect.map(checkBy([[/^$/, "is empty"]], options), () => {
-    const credentials = Data.struct({
-      clientId: options.clientId,
-      clientSecret: options.clientSecret
-    })
-    return credentials as ClientCredentials // only the type has the brand
-  })
+  Effect.map(checkBy([[/^$/, "is empty"]], options), () => brand(options))
+
+/**
+ * Creates the credentials of a client that authenticates without a secret: by an assertion
+ * (`TokenRequest.clientAssertion`) or by its TLS certificate (`TokenRequest.clientId`). Its `clientSecret` is empty, so
+ * requests that send a secret fail with `CredentialsError`. To share its tokens, set `shared.sealingKey`, because there
+ * is no secret to seal them with. Fails with `CredentialsError` if the id is missing, empty or not a text.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials, TokenEndpoint, TokenRequest } from "@store-api/core"
+ *
+ * const source = TokenEndpoint.layer({
+ *   authUrl: "https://mtls.auth.example",
+ *   path: "/oauth2/token",
+ *   credentials: ClientCredentials.withoutSecret("demo-client"),
+ *   request: TokenRequest.clientId()
+ * })
+ * ```
+ *
+ * @since 1.0.0
+ * @category constructors
+ */
+export const withoutSecret = (
+  clientId: string
+): Effect.Effect<ClientCredentials, CredentialsError> =>
+  Effect.map(
+    checkBy([[/^$/, "is empty"]], { clientId, clientSecret: Redacted.make("none") }),
+    () => brand({ clientId, clientSecret: Redacted.make("") })
+  )
+
+const brand = ({ clientId, clientSecret }: Options): ClientCredentials =>
+  Data.struct({ clientId, clientSecret }) as ClientCredentials // only the type has the brand
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the
@@ -100,7 +126,10 @@ export const fromConfig = (
     Effect.flatMap(make),
     Effect.tap((credentials) => Effect.sync(() => variablesOf.set(credentials, variables))),
     Effect.mapError((error) =>
-      new CredentialsError({ ...error, variable: variables[error.field] })
+      new CredentialsError({
+        ...error,
+        variable: error.field === "clientId" ? variables.clientId : variables.clientSecret
+      })
     )
   )
 }

@@ -69,6 +69,12 @@ export interface Options {
    * arrived, its caller waits for the store at most this long. Default 1 second, at most 30 seconds.
    */
   readonly storeTimeout?: Duration.DurationInput | undefined
+  /**
+   * Seals stored tokens, and must be the same in all processes that share a token. It must be hard to guess: at least
+   * 32 random characters. Default: the client secret, or for your own source `secret` of its purpose. Required for a
+   * client without a secret: otherwise its tokens are not shared.
+   */
+  readonly sealingKey?: Redacted.Redacted | undefined
 }
 
 /**
@@ -202,6 +208,10 @@ export const make = (
       return yield* unusable("TokenSource.purpose", "must be an Effect")
     }
     const { leaseMillis, leeway, maxWait, storeTimeout } = yield* limitsOf(options)
+    const { sealingKey } = options
+    if (sealingKey !== undefined && textOf(sealingKey) === "") {
+      return yield* unusable("shared.sealingKey", "must be a text, wrapped with Redacted.make")
+    }
     const { noteRecovery, store } = yield* reliableStore.make(
       yield* TokenStore,
       storeTimeout,
@@ -213,7 +223,11 @@ export const make = (
       ...source,
       acquire: ({ reason, replacing }) =>
         Effect.gen(function*() {
-          const purpose = yield* readSealed(readPurpose)
+          const purpose = yield* readSealed(
+            sealingKey === undefined
+              ? readPurpose
+              : Effect.map(readPurpose, (purpose) => ({ ...purpose, secret: sealingKey }))
+          )
           if (purpose === undefined) {
             return yield* source.acquire({ reason, replacing })
           }
@@ -309,18 +323,23 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
 
 const warnUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
 
+/** Empty for a value that is not a `Redacted` text. */
+const textOf = (secret: unknown): string => {
+  const text: unknown = Redacted.isRedacted(secret) ? Redacted.value(secret) : ""
+  return Predicate.isString(text) ? text : ""
+}
+
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
   Effect.gen(function*() {
     if (!Array.isArray(name) || name.length === 0) {
       return yield* unusable("TokenSource.purpose.name", "must be a list of texts")
     }
-    const text = Redacted.isRedacted(secret) ? Redacted.value(secret) : undefined
-    if (!Predicate.isString(text) || text === "") {
-      return yield* unusable(
-        "TokenSource.purpose.secret",
-        "must be a text, wrapped with Redacted.make"
-      )
+    if (textOf(secret) === "") {
+      // Anybody could derive the key from a secret that is empty.
+      return yield* Redacted.isRedacted(secret)
+        ? unusable("shared.sealingKey", "is missing, a client without a secret needs it")
+        : unusable("TokenSource.purpose.secret", "must be a text, wrapped with Redacted.make")
     }
     return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
   })

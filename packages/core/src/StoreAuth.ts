@@ -118,9 +118,9 @@ export type Options = SecretOptions | CredentialsOptions
  * @category models
  */
 export interface Sharing {
-  /** The lease, and the maximum waits for other processes and for the store. Each option has a default. */
+  /** The lease, the maximum waits for other processes and for the store, and what seals stored tokens. */
   readonly shared?:
-    | Pick<SharedTokenSource.Options, "lease" | "maxWait" | "storeTimeout">
+    | Omit<SharedTokenSource.Options, "leeway">
     | undefined
 }
 

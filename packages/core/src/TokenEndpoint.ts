@@ -85,8 +85,9 @@ export interface Options {
 
 /**
  * Creates the source. `acquire` sends a token request (the specification, "Endpoints") and caches nothing. It retries
- * transport errors, timeouts, 408, 5xx, and 429 with a `Retry-After`: at most 5 times within the deadline, after 200 ms
- * doubling to 1 s (times 75 % to 100 %), or after `Retry-After` if that is longer. It does not follow redirects.
+ * transport errors, timeouts, 408, 5xx, 429 with a `Retry-After`, and `use_dpop_nonce`: at most 5 times within the
+ * deadline, after 200 ms doubling to 1 s (times 75 % to 100 %), or after `Retry-After` if that is longer. A first
+ * `use_dpop_nonce` is retried at once (RFC 9449 §8). It does not follow redirects.
  *
  * Fails with `ConfigurationError` like `layer`. `acquire` fails with `AccessTokenError`.
  *
@@ -163,6 +164,9 @@ const checkRequest = (request: TokenRequest.TokenRequest) =>
       (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
     if (!isComplete) return yield* unusable("endpoint.request", "must come from TokenRequest")
     yield* checkKinds("endpoint.request", request, { checkCredentials: "function" })
+    if (![undefined, "Bearer", "DPoP"].includes(request.tokenType)) {
+      return yield* unusable("endpoint.request.tokenType", "must be Bearer or DPoP")
+    }
     const { problem } = request
     if (problem === undefined) return
     return yield* unusable(
@@ -220,7 +224,9 @@ const acquisition = (
         return yield* Effect.catchIf(send(credentials), isWorthRetrying, (error) =>
           Effect.gen(function*() {
             const now = yield* instant.now
-            const pause = backoff.pause(limits.retryDelayMillis, made, yield* Random.next)
+            const pause = made === 1 && wantsNonce(error)
+              ? 0
+              : backoff.pause(limits.retryDelayMillis, made, yield* Random.next)
             const delay = Math.max(pause, backoff.untilRetry(error, now.wall))
             if (made > limits.maxRetries || now.monotonic + delay >= end) return yield* error
             return yield* Effect.delay(sendWithRetries(credentials), delay)
@@ -263,8 +269,15 @@ const isOfCredentials = (error: AccessTokenError): boolean =>
   (error.reason === "InvalidClient" || error.httpStatus === 401 ||
     error.code === "unauthorized_client" || error.code === "invalid_grant")
 
+/** The next attempt has the nonce of this response in its proof, and another assertion (RFC 9449 §8). */
+const wantsNonce = (error: AccessTokenError): boolean =>
+  error._tag === "TokenRefusedError" && error.code === "use_dpop_nonce"
+
 /** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
+  wantsNonce(error) || isTransientAttempt(error)
+
+const isTransientAttempt = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "RateLimited"
     ? error.retryAt !== undefined
     : error._tag !== "TokenExpiredError" && isTransient(error)

@@ -8,7 +8,7 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { CredentialsError } from "./AccessTokenError.js"
+import { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { checkBy, type Rule } from "./internal/credentials.js"
 import { maxLife } from "./internal/lifetime.js"
@@ -44,6 +44,11 @@ export interface TokenRequest {
    * Default 24 hours, because some providers bill tokens. 60 minutes for the request of the specification.
    */
   readonly maxLifetime?: Duration.DurationInput | undefined
+  /**
+   * The type that the token must have. `Bearer`, the default, accepts every `token_type` but DPoP, MAC and PoP. With
+   * `DPoP` (RFC 9449), requests with the token need a proof, and a token of another type is a `TokenResponseError`.
+   */
+  readonly tokenType?: "Bearer" | "DPoP" | undefined
   /**
    * Why the request is unusable whatever the credentials, as the end of a sentence: "must have a scope". Then the layer
    * fails with `ConfigurationError` when it is built. It must not contain a secret. Default none.
@@ -132,8 +137,11 @@ export const clientSecretPost = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
   return withParameters(
     fields,
+    (credentials) => checkBy(encodedRules, credentials),
     ({ clientId, clientSecret }) =>
-      post(form([...fields, ["client_id", clientId], ["client_secret", clientSecret]]))
+      Effect.succeed(
+        post(form([...fields, ["client_id", clientId], ["client_secret", clientSecret]]))
+      )
   )
 }
 
@@ -162,12 +170,103 @@ export const clientSecretPost = (parameters: Parameters = {}): TokenRequest => {
  */
 export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
-  return withParameters(fields, ({ clientId, clientSecret }) =>
-    HttpClientRequest.basicAuth(
-      post(form(fields)),
-      clientId.replace(/[%+:]|[^\x00-\x7f]+/g, encodeURIComponent),
-      Redacted.value(clientSecret).replace(/[%+]|[^\x00-\x7f]+/g, encodeURIComponent)
-    ))
+  return withParameters(
+    fields,
+    (credentials) => checkBy(encodedRules, credentials),
+    ({ clientId, clientSecret }) =>
+      Effect.succeed(HttpClientRequest.basicAuth(
+        post(form(fields)),
+        clientId.replace(/[%+:]|[^\x00-\x7f]+/g, encodeURIComponent),
+        Redacted.value(clientSecret).replace(/[%+]|[^\x00-\x7f]+/g, encodeURIComponent)
+      ))
+  )
+}
+
+/**
+ * The request with an assertion instead of a secret (RFC 7523 §2.2), and the given parameters: a JWT that the client
+ * signs (`private_key_jwt`), or a token that a platform gives to the workload. A parameter `client_assertion_type`
+ * replaces that of a JWT. `assertion` runs for each attempt, so no
+ * assertion is sent twice. The client secret is not sent, so it may be the private key that signs. It then also seals
+ * shared tokens. Without one, use `ClientCredentials.withoutSecret`.
+ *
+ * `acquire` fails with `CredentialsError` if the assertion is empty, or not `Redacted`.
+ *
+ * @example
+ * ```ts
+ * import { FileSystem } from "@effect/platform"
+ * import { AccessTokenError, ClientCredentials, TokenEndpoint, TokenRequest } from "@store-api/core"
+ * import { Effect, Redacted } from "effect"
+ *
+ * // A platform writes a new token to this file before the old one expires.
+ * const source = Effect.map(FileSystem.FileSystem, ({ readFileString }) =>
+ *   TokenEndpoint.layer({
+ *     authUrl: "https://login.example/tenant/oauth2/v2.0/token",
+ *     path: "",
+ *     credentials: ClientCredentials.withoutSecret("demo-client"),
+ *     request: TokenRequest.clientAssertion(() =>
+ *       readFileString("/var/run/secrets/token").pipe(
+ *         Effect.map((token) => Redacted.make(token.trim())),
+ *         Effect.mapError(() =>
+ *           new AccessTokenError.CredentialsError({ field: "clientAssertion", reason: "cannot be read from its file" })
+ *         )
+ *       )
+ *     )
+ *   }))
+ * ```
+ *
+ * @since 1.0.0
+ * @category constructors
+ */
+export const clientAssertion = (
+  assertion: (
+    credentials: ClientCredentials
+  ) => Effect.Effect<Redacted.Redacted, CredentialsError>,
+  parameters: Parameters = {}
+): TokenRequest => {
+  const jwt = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+  const fields = fieldsOf({ client_assertion_type: jwt, ...parameters })
+  return withParameters(fields, checkId, (credentials) =>
+    Effect.gen(function*() {
+      const value = yield* assertion(credentials)
+      const text = Redacted.isRedacted(value) ? Redacted.value(value) : undefined
+      if (typeof text !== "string" || text === "") {
+        const reason = text === "" ? "is empty" : "must be wrapped with Redacted.make"
+        return yield* new CredentialsError({ field: "clientAssertion", reason })
+      }
+      return post(form([
+        ...fields,
+        ["client_id", credentials.clientId],
+        ["client_assertion", text]
+      ]))
+    }))
+}
+
+/**
+ * The request with the client id alone, and the given parameters, for a client that its TLS certificate authenticates
+ * (RFC 8705 §2). The HTTP client sends the certificate, such as `NodeHttp` with `cert` and `key`.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials, TokenEndpoint, TokenRequest } from "@store-api/core"
+ *
+ * const source = TokenEndpoint.layer({
+ *   authUrl: "https://mtls.auth.example",
+ *   path: "/oauth2/token",
+ *   credentials: ClientCredentials.withoutSecret("demo-client"),
+ *   request: TokenRequest.clientId({ scope: "orders:read" })
+ * })
+ * ```
+ *
+ * @since 1.0.0
+ * @category constructors
+ */
+export const clientId = (parameters: Parameters = {}): TokenRequest => {
+  const fields = fieldsOf(parameters)
+  return withParameters(
+    fields,
+    checkId,
+    ({ clientId }) => Effect.succeed(post(form([...fields, ["client_id", clientId]])))
+  )
 }
 
 /**
@@ -235,7 +334,8 @@ const reveal = (text: Parameter): string =>
 
 const withParameters = (
   fields: ReadonlyArray<Field>,
-  build: (credentials: ClientCredentials) => HttpClientRequest.HttpClientRequest
+  checkCredentials: (credentials: ClientCredentials) => Effect.Effect<void, CredentialsError>,
+  build: TokenRequest["request"]
 ): TokenRequest => {
   // Does not depend on the order of the parameters, nor on how the credentials are sent.
   const identity = `[${
@@ -245,9 +345,9 @@ const withParameters = (
   return {
     identity: isSecret ? Redacted.make(identity) : identity,
     problem: problemOf(fields),
-    checkCredentials: (credentials) => checkBy(encodedRules, credentials),
+    checkCredentials,
     request: (credentials) =>
-      Effect.map(checkBy(encodedRules, credentials), () => build(credentials))
+      Effect.flatMap(checkCredentials(credentials), () => build(credentials))
   }
 }
 
@@ -272,11 +372,18 @@ const post = (body: string): HttpClientRequest.HttpClientRequest =>
 /** Control characters (RFC 6749, appendix A), and lone surrogates, for which `encodeURIComponent` throws. */
 const unusable = /[\p{Cc}\p{Cs}]/u
 
-/** Which credentials a request with encoded ones cannot carry. */
-const encodedRules: ReadonlyArray<Rule> = [
+/** Which values no request can carry. */
+const idRules: ReadonlyArray<Rule> = [
   [/[\r\n]$/, "ends with a line break, which cannot be sent"],
   [unusable, "contains a control character, which cannot be sent"]
 ]
+
+/** Checks the id alone. The secret is not sent. */
+const checkId = ({ clientId }: ClientCredentials): Effect.Effect<void, CredentialsError> =>
+  checkBy(idRules, { clientId, clientSecret: Redacted.make("") })
+
+/** Which credentials a request with encoded ones cannot carry. */
+const encodedRules: ReadonlyArray<Rule> = [[/^$/, "is empty"], ...idRules]
 
 /** Which credentials the request of the specification cannot carry. */
 const unencodedRules: ReadonlyArray<Rule> = [

@@ -98,21 +98,45 @@ export const TokenResponse = Schema.Struct({
 export type TokenResponse = typeof TokenResponse.Type
 
 /** All problems that a response can have. Its other fields may contain anything. */
-const problems: TokenResponseError["problems"] = [
+const problemsOf = (tokenType: string): TokenResponseError["problems"] => [
   { path: "", expected: "a JSON object with access_token" },
   { path: "access_token", expected: "1 to 16384 visible ASCII characters" },
-  { path: "token_type", expected: "a type other than DPoP, MAC and PoP" },
+  { path: "token_type", expected: tokenType },
   { path: "expires_in", expected: "a number of seconds" }
 ]
 
-const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
-  errors: "all",
-  onExcessProperty: "preserve"
-})
+const decoderOf = <I>(
+  response: Schema.Schema<TokenResponse, I>,
+  problems: TokenResponseError["problems"]
+) => {
+  const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(response), {
+    errors: "all",
+    onExcessProperty: "preserve"
+  })
+  return (body: string) =>
+    Either.mapLeft(decodeJson(body), ({ issue }) => {
+      const paths = fieldsAtFault(issue)
+      return new TokenResponseError({
+        problems: problems.filter(({ path }) => paths.includes(path))
+      })
+    })
+}
+
+const decoders = {
+  Bearer: decoderOf(TokenResponse, problemsOf("a type other than DPoP, MAC and PoP")),
+  DPoP: decoderOf(
+    Schema.Struct({
+      ...TokenResponse.fields,
+      token_type: Schema.String.pipe(Schema.pattern(/^ *dpop *$/i))
+    }),
+    problemsOf("DPoP")
+  )
+}
 
 /**
  * Decodes the body of a successful response, and keeps its unknown fields. Fails with `TokenResponseError`, which lists
- * the paths of unusable fields and what was expected, never a value.
+ * the paths of unusable fields and what was expected, never a value. `tokenType` is the type that the request expects,
+ * by default `Bearer`: any but DPoP, MAC and PoP.
  *
  * @example
  * ```ts
@@ -128,13 +152,10 @@ const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
  * @since 1.0.0
  * @category constructors
  */
-export const decode = (body: string): Either.Either<TokenResponse, TokenResponseError> =>
-  Either.mapLeft(decodeJson(body), ({ issue }) => {
-    const paths = fieldsAtFault(issue)
-    return new TokenResponseError({
-      problems: problems.filter(({ path }) => paths.includes(path))
-    })
-  })
+export const decode = (
+  body: string,
+  tokenType: "Bearer" | "DPoP" = "Bearer"
+): Either.Either<TokenResponse, TokenResponseError> => decoders[tokenType](body)
 
 /** The top-level fields of an issue. Never reads its values, one of which may be the token. */
 const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => {

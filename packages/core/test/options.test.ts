@@ -107,7 +107,8 @@ const ofHeader: Wrong<NonNullable<Part<"client">["header"]>> = {
 const ofSharing: Wrong<Part<"shared">> = {
   lease: notADuration,
   maxWait: notADuration,
-  storeTimeout: notADuration
+  storeTimeout: notADuration,
+  sealingKey: [...notA.secret, Redacted.make("")]
 }
 
 /** By the names in errors. */

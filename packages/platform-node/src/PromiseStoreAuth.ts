@@ -119,8 +119,8 @@ export interface FetchOptions {
    * Sends all requests, token requests included: for mocks in tests and for other runtimes. It takes a string and an
    * `init`, and must not follow redirects if `init.redirect` is `"manual"`. If you pass the global `fetch`, the one at
    * the time of each request is used, so a mock that you install later receives the requests too. Not allowed together
-   * with `http`. Default: token requests use undici, and API requests use the global `fetch`, both with the connections
-   * of `http`.
+   * with `http`. Default: undici for token requests and the global `fetch` for API requests, with the connections of
+   * `http`.
    */
   readonly fetch?: typeof globalThis.fetch | undefined
 }

@@ -1,4 +1,4 @@
-/** What runtimes with the modules of Node run besides the contract: both modules with a client of their own. */
+/** Further checks for runtimes with the modules of Node: both modules with a client of their own. */
 import { NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import { Effect } from "effect"
 import { type Check, check, equal, holds, store } from "./Check.js"

@@ -117,11 +117,11 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/core/src/SharedTokenSource.ts": 1,
   "packages/core/src/internal/client/attempt.ts": 1,
   "packages/core/src/internal/credentials.ts": 1,
-  "packages/core/src/internal/endpoint/failure.ts": 1,
+  "packages/core/src/internal/endpoint/failure.ts": 2,
   "packages/core/src/internal/endpoint/sentRequest.ts": 1,
   "packages/core/src/internal/sharing/seal.ts": 2,
   "packages/core/src/internal/sharing/storedToken.ts": 1,
-  "packages/core/src/TokenRequest.ts": 3,
+  "packages/core/src/TokenRequest.ts": 4,
   "packages/platform-node/src/internal/tls.ts": 1,
   "packages/redis/src/internal/connection.ts": 1
 }

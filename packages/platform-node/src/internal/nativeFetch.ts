@@ -66,7 +66,7 @@ export const layer = (
     HttpClient.HttpClient,
     Effect.gen(function*() {
       const client = yield* HttpClient.HttpClient
-      return withCalls(client, yield* makeFetch(options ?? {}))
+      return withCalls(client, withKnownSignals(yield* makeFetch(options ?? {})))
     })
   ).pipe(Layer.provide(NodeHttp.layer(options)))
 
@@ -87,25 +87,39 @@ const makeFetch = (
 const initial = globalThis.fetch
 
 /** Provides a client that sends all requests with `fetch`. */
-export const layerFetch = (fetch: Fetch): Layer.Layer<HttpClient.HttpClient> => {
-  // A mock may replace the global `fetch` later, or has already replaced it.
-  const current: Fetch = [initial, globalThis.fetch].includes(fetch)
-    ? (input, init) => globalThis.fetch(input, init)
-    : fetch
-  return Layer.effect(
-    HttpClient.HttpClient,
-    Effect.map(HttpClient.HttpClient, (client) => withCalls(client, current))
-  ).pipe(
-    Layer.provide(FetchHttpClient.layer),
-    // A string, as in the requests of a call.
-    Layer.provide(
-      Layer.succeed(
-        FetchHttpClient.Fetch,
-        (url, init) => current(url instanceof URL ? url.href : url, init)
+export const layerFetch = (fetch: Fetch): Layer.Layer<HttpClient.HttpClient> =>
+  Layer.unwrapEffect(Effect.sync(() => {
+    // A mock may replace the global `fetch` later, or has already replaced it.
+    const current = withKnownSignals(
+      [initial, globalThis.fetch].includes(fetch)
+        ? (input, init) => globalThis.fetch(input, init)
+        : fetch
+    )
+    return Layer.effect(
+      HttpClient.HttpClient,
+      Effect.map(HttpClient.HttpClient, (client) => withCalls(client, current))
+    ).pipe(
+      Layer.provide(FetchHttpClient.layer),
+      // A string, as in the requests of a call.
+      Layer.provide(
+        Layer.succeed(
+          FetchHttpClient.Fetch,
+          // The client passes no `Request`.
+          (url, init = {}) => current(url instanceof URL ? url.href : url as string, init)
+        )
       )
     )
-  )
-}
+  }))
+
+const makeRequest = Option.liftThrowable((init: RequestInit) =>
+  new Request("http://localhost", init)
+)
+
+/** Node 24 refuses the signals of jsdom and happy-dom. There, a request goes on after its call has ended. */
+const withKnownSignals = (fetch: Send): Send =>
+  Option.isSome(makeRequest({ signal: new AbortController().signal }))
+    ? fetch
+    : (input, init) => fetch(input, { ...init, signal: null })
 
 /** Sends the requests of a call with `fetch`, and all others with the client. */
 const withCalls = (client: HttpClient.HttpClient, fetch: Send) =>
@@ -217,14 +231,9 @@ const send = (
 const headersOf = ({ body, headers }: HttpClientRequest.HttpClientRequest) =>
   body._tag === "Uint8Array" ? Headers.remove(headers, "content-length") : headers
 
-/**
- * Aborts when the caller does, or when the effect is interrupted. In jsdom, the signal of the effect is not one that
- * Node's `fetch` takes.
- */
-const endOf = ({ request: { signal } }: Call, interrupted: AbortSignal) =>
-  interrupted.constructor === signal.constructor
-    ? AbortSignal.any([signal, interrupted])
-    : signal
+/** Aborts when the caller does, or when the effect is interrupted. */
+const endOf = ({ request }: Call, interrupted: AbortSignal) =>
+  AbortSignal.any([request.signal, interrupted])
 
 /** Keeps a call in memory while its body is, so that the caller's signal also ends the body. */
 const calls = new WeakMap<ReadableStream, Call>()

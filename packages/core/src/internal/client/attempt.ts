@@ -209,18 +209,19 @@ const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = [
  * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
  * header, because a custom `TokenSource` or `format` may return any text.
  */
-const makeHeaderValue = (
-  format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
-) => {
+const makeHeaderValue = (format: Options["format"]) => {
   const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
-  const tryFormat = Option.liftThrowable(format)
-  const create = (accessToken: string) => {
+  const create = (token: AccessToken) => {
+    const accessToken = Redacted.value(token.value)
     if (!isSendable(accessToken)) return unsendable("access_token")
+    const tryFormat = Option.liftThrowable(
+      format ?? ((accessToken: string) => `${token.tokenType} ${accessToken}`)
+    )
     const text = Option.getOrUndefined(tryFormat(accessToken))
     return isSendable(text) ? Exit.succeed(text) : unsendable("client.header.format")
   }
   return (token: AccessToken) => {
-    const value = values.get(token) ?? create(Redacted.value(token.value))
+    const value = values.get(token) ?? create(token)
     values.set(token, value)
     return value
   }

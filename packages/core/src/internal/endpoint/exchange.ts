@@ -124,14 +124,14 @@ export const exchange = (
     }
     if (text === undefined) return yield* failedRequest("TooLarge")
     const decoded = yield* Either.mapLeft(
-      TokenResponse.decode(text),
+      TokenResponse.decode(text, endpoint.request.tokenType),
       (error) => isCompressed(response, text) ? compressedResponse : error
     )
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     const took = end.monotonic - start.monotonic
     // The earlier of two readings, because the wall clock may have been set since.
     const sentAt = Math.min(start.wall, Math.ceil(end.wall - took))
-    const token = tokenOf(decoded, sentAt, sentAt + life)
+    const token = tokenOf(endpoint, decoded, sentAt, sentAt + life)
     if (sentAt + life > end.wall) return token
     // The machine slept, or its clock was set forward: another request returns a token that is valid.
     if (took < life) return yield* failedRequest("Timeout")
@@ -179,12 +179,14 @@ const compressedResponse = new TokenResponseError({
 
 /** The token of a response. Both times are those of the wall clock. */
 const tokenOf = (
+  { request }: Endpoint,
   response: TokenResponse.TokenResponse,
   sentAt: number,
   expiresAt: number
 ): AccessToken =>
   new AccessToken({
     value: response.access_token,
+    tokenType: request.tokenType ?? "Bearer",
     scope: Option.getOrElse(response.scope, () => ""),
     acquiredAt: DateTime.unsafeMake(sentAt),
     expiresAt: DateTime.unsafeMake(expiresAt),

@@ -174,6 +174,8 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) =>
 /** The encoding of a token before it is sealed, in clear text. Of its times, only the difference counts. */
 const Stored = Schema.parseJson(Schema.Struct({
   value: Schema.Redacted(Schema.String),
+  /** None for Bearer. */
+  tokenType: optional(Schema.Literal("DPoP")),
   scope: Schema.String,
   acquiredAt: Schema.Number,
   expiresAt: Schema.Number,
@@ -192,6 +194,7 @@ const encodeStored = Schema.encodeSync(Stored)
 const encode = (token: AccessToken): string =>
   encodeStored({
     ...token,
+    tokenType: Option.liftPredicate(token.tokenType, (type) => type === "DPoP"),
     acquiredAt: Math.floor(token.acquiredAt.epochMillis),
     expiresAt: Math.floor(token.expiresAt.epochMillis),
     extra: Option.liftPredicate(token.extra, (fields) => fields !== extra.none)
@@ -216,6 +219,7 @@ const foundOf = (
     ...stored,
     acquiredAt: DateTime.unsafeMake(expiresAt - life),
     expiresAt: DateTime.unsafeMake(expiresAt),
+    tokenType: Option.getOrElse(stored.tokenType, () => "Bearer" as const),
     extra: Option.getOrElse(stored.extra, () => extra.none)
   })
   return { token, at, life, left, took }

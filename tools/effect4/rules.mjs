@@ -355,8 +355,8 @@ export const texts = [
   ],
   // `fetch` of Node 24 takes no dispatcher of undici 8, unless it is wrapped.
   [
-    "const connections = yield* NodeHttpClient.Dispatcher\n",
-    "const connections = new Undici.Dispatcher1Wrapper(yield* NodeHttpClient.Dispatcher)\n"
+    "(dispatcher: Undici.Dispatcher): Undici.Dispatcher => dispatcher\n",
+    "(dispatcher: Undici.Dispatcher): Undici.Dispatcher =>\n  new Undici.Dispatcher1Wrapper(dispatcher)\n"
   ],
   [
     "fetch(input, { ...init, dispatcher } as RequestInit)",

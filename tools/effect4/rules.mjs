@@ -168,7 +168,7 @@ export const patterns = {
   // Effect 4 fails with the error itself, also within a span.
   "Cause.originalError(Cause.squash($cause))": "Cause.squash($cause)",
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
-  "Data.struct($fields)": "$fields",
+  "Data.struct($fields)": "($fields)",
   // A test clock of Effect 4 does not wait for fibers that have not started.
   "Effect.forkDaemon(Effect.interruptible($effect))":
     "Effect.forkDetach($effect, { startImmediately: true })",

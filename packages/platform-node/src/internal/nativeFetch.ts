@@ -90,22 +90,20 @@ const initial = globalThis.fetch
 export const layerFetch = (fetch: Fetch): Layer.Layer<HttpClient.HttpClient> =>
   Layer.unwrapEffect(Effect.sync(() => {
     // A mock may replace the global `fetch` later, or has already replaced it.
+    const isGlobal = [initial, globalThis.fetch].includes(fetch)
     const current = withKnownSignals(
-      [initial, globalThis.fetch].includes(fetch)
-        ? (input, init) => globalThis.fetch(input, init)
-        : fetch
+      isGlobal ? (url, init) => globalThis.fetch(url, init) : fetch
     )
     return Layer.effect(
       HttpClient.HttpClient,
       Effect.map(HttpClient.HttpClient, (client) => withCalls(client, current))
     ).pipe(
       Layer.provide(FetchHttpClient.layer),
-      // A string, as in the requests of a call.
       Layer.provide(
         Layer.succeed(
           FetchHttpClient.Fetch,
-          // The client passes no `Request`.
-          (url, init = {}) => current(url instanceof URL ? url.href : url as string, init)
+          // The client passes a `URL`. A mock gets a string, as for the requests of a call.
+          (url, init = {}) => current((url as URL).href, init)
         )
       )
     )
@@ -119,7 +117,7 @@ const makeRequest = Option.liftThrowable((init: RequestInit) =>
 const withKnownSignals = (fetch: Send): Send =>
   Option.isSome(makeRequest({ signal: new AbortController().signal }))
     ? fetch
-    : (input, init) => fetch(input, { ...init, signal: null })
+    : (url, init) => fetch(url, { ...init, signal: null })
 
 /** Sends the requests of a call with `fetch`, and all others with the client. */
 const withCalls = (client: HttpClient.HttpClient, fetch: Send) =>

@@ -27,25 +27,26 @@ const contexts = Effect.acquireRelease(
   ({ listener }) => Effect.sync(() => unsubscribe("undici:request:create", listener))
 )
 
-/** Issues another token at each request, valid for a second, and answers 401 to those that it has revoked. */
-const startRevoking = Effect.suspend(() => {
-  const state = { issued: 0, oldest: 1 }
-  const server = Http.createServer((request, response) => {
-    request.resume()
-    if (request.url === "/v1/oauth/accesstoken") {
-      state.issued++
-      const token = { access_token: `token-${state.issued}`, expires_in: "1" }
-      response.end(JSON.stringify({ ...token, token_type: "Bearer" }))
-      return
-    }
-    const number = Number(request.headers.authorization?.split("-")[1])
-    response.writeHead(number < state.oldest ? 401 : 200).end("{}")
+/** Issues another token at each request, valid for these seconds, and answers 401 to those that it has revoked. */
+const startRevoking = (life: number) =>
+  Effect.suspend(() => {
+    const state = { issued: 0, oldest: 1 }
+    const server = Http.createServer((request, response) => {
+      request.resume()
+      if (request.url === "/v1/oauth/accesstoken") {
+        state.issued++
+        const token = { access_token: `token-${state.issued}`, expires_in: life }
+        response.end(JSON.stringify({ ...token, token_type: "Bearer" }))
+        return
+      }
+      const number = Number(request.headers.authorization?.split("-")[1])
+      response.writeHead(number < state.oldest ? 401 : 200).end("{}")
+    })
+    const revoke = Effect.sync(() => {
+      state.oldest = state.issued + 1
+    })
+    return Effect.map(listen(server), (server) => ({ ...server, revoke }))
   })
-  const revoke = Effect.sync(() => {
-    state.oldest = state.issued + 1
-  })
-  return Effect.map(listen(server), (server) => ({ ...server, revoke }))
-})
 
 const callers = ["A", "B", "C", "D"]
 
@@ -94,11 +95,11 @@ const own = callers.map((name) => `/${name} ${name}`)
 describe("an API request is sent in the async context of its caller", () => {
   for (const [name, make] of Object.entries(ways)) {
     test.live(`at a cold start, with a warm cache and after an expiry: ${name}`, function*() {
-      const server = yield* startRevoking
+      const server = yield* startRevoking(5)
       const { call, close } = yield* make(server.url)
       const { seen } = yield* contexts
       for (const state of ["cold", "warm", "expired"]) {
-        if (state === "expired") yield* Effect.sleep("1100 millis")
+        if (state === "expired") yield* Effect.sleep("5100 millis")
         yield* callAll(call)
         deepStrictEqual(seen.splice(0).sort(), own, state)
       }
@@ -106,7 +107,7 @@ describe("an API request is sent in the async context of its caller", () => {
     })
 
     test.live(`when it is repeated after a 401: ${name}`, function*() {
-      const server = yield* startRevoking
+      const server = yield* startRevoking(3599)
       const { call, close } = yield* make(server.url)
       const { seen } = yield* contexts
       yield* callAll(call)

@@ -336,7 +336,15 @@ export const layerSource = (
  * `layerSource` for `layerShared`: it shares its tokens through the `TokenStore` in the context. Fails with the errors
  * of `layer`.
  *
- * @see layerSource
+ * @example
+ * ```ts
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { StoreAuth, TokenStore } from "@store-api/core"
+ * import { Layer } from "effect"
+ *
+ * const sourceOf = (options: StoreAuth.Options & StoreAuth.Sharing) =>
+ *   StoreAuth.layerSharedSource(options).pipe(Layer.provide([FetchHttpClient.layer, TokenStore.layerMemory]))
+ * ```
  *
  * @since 1.0.0
  * @category layers

@@ -62,12 +62,22 @@ export interface Options {
    * It stays open when the scope closes, and its responses arrive as it returns them, compressed or not. Not allowed
    * together with another option. Default: one with the other options.
    */
-  readonly dispatcher?:
-    | {
-      readonly dispatch: (...parameters: never) => unknown
-      readonly request: (...parameters: never) => unknown
-    }
-    | undefined
+  readonly dispatcher?: Dispatcher | undefined
+}
+
+/**
+ * What all versions of undici have in common in their dispatchers, such as `Agent` and `MockAgent`.
+ *
+ * @see layer
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface Dispatcher {
+  /** Sends a request, and calls a handler with its response. */
+  readonly dispatch: (...parameters: never) => unknown
+  /** Sends a request, and returns a promise of its response. */
+  readonly request: (...parameters: never) => unknown
 }
 
 /**

@@ -123,10 +123,11 @@ export const exchange = (
       )
     }
     if (text === undefined) return yield* failedRequest("TooLarge")
-    const decoded = yield* Either.mapLeft(
+    const decodedResponse = Either.mapLeft(
       TokenResponse.decode(text, endpoint.request.tokenType),
       (error) => isCompressed(response, text) ? compressedResponse : error
     )
+    const decoded = yield* decodedResponse
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     const took = end.monotonic - start.monotonic
     // The earlier of two readings, because the wall clock may have been set since.

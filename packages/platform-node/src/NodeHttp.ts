@@ -66,7 +66,7 @@ export interface Options {
 }
 
 /**
- * What all versions of undici have in common in their dispatchers, such as `Agent` and `MockAgent`.
+ * A dispatcher of undici, in any of its versions, such as an `Agent` or a `MockAgent`.
  *
  * @see layer
  *

@@ -1,6 +1,5 @@
 import * as Undici from "@effect/platform-node/Undici"
 import { constVoid } from "effect/Function"
-import * as Struct from "effect/Struct"
 
 /** Decodes gzip, deflate and br. Before undici 7.15, which has no interceptor for it, returns the dispatcher itself. */
 export const decode = (dispatcher: Undici.Dispatcher): Undici.Dispatcher => {
@@ -24,8 +23,10 @@ const withoutEmptyBodies = (handler: Undici.Dispatcher.DispatchHandler) =>
       ...[controller, status, headers, text]: Parameters<OnResponseStart>
     ) => {
       const isEmpty = headers["content-length"] === "0"
-      const own = isEmpty ? Struct.omit(headers, "content-encoding") : headers
-      handler.onResponseStart?.(controller, status, own, text)
+      const kept = Object.entries(headers).filter(([name]) =>
+        !isEmpty || name !== "content-encoding"
+      )
+      handler.onResponseStart?.(controller, status, Object.fromEntries(kept), text)
     }
   })
 

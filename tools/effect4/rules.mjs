@@ -166,7 +166,8 @@ export const patterns = {
   "Clock.make()": "Clock.Clock.defaultValue()",
   "cache.get($key)": "Cache.get(cache, $key)",
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
-  "Data.struct($fields)": "$fields",
+  // Without parentheses, an arrow function would have a block as its body.
+  "Data.struct($fields)": "($fields)",
   // A test clock of Effect 4 does not wait for fibers that have not started.
   "Effect.forkDaemon(Effect.interruptible($effect))":
     "Effect.forkDetach($effect, { startImmediately: true })",

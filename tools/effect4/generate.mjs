@@ -16,6 +16,7 @@ import configs from "../../eslint.config.mjs"
 import { binaryOf } from "../runtimes/binaries.mjs"
 import { releaseFields } from "../workspace/published.mjs"
 import { build, install, root, tool } from "../workspace/workspace.mjs"
+import { withoutEffect4 } from "./pages.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
 import { effect4, effect4Version } from "./versions.mjs"
@@ -111,6 +112,20 @@ export const blocksOf = (text, report = () => undefined) =>
       return { line, code: blockOf(own, (row, problem) => report(line + row - 1, problem)) }
     }
   )
+
+/** Before a block that differs, pages show the code for Effect 4, which is generated. */
+const pair =
+  /^(?:With Effect 4:\n\n```ts\n[^]*?^```\n\nWith Effect 3:\n\n)?```ts\n([^]*?)^```$/gm
+
+const fenced = (code) => `\`\`\`ts\n${code.trimEnd()}\n\`\`\``
+
+/** A page with the generated code for Effect 4 before each block that differs. */
+export const pageOf = (text) =>
+  text.replace(pair, (_, own) => {
+    const code = blockOf(own)
+    if (code === own) return fenced(own)
+    return `With Effect 4:\n\n${fenced(code)}\n\nWith Effect 3:\n\n${fenced(own)}`
+  })
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
 const strangers = (text, source, installed) =>
@@ -225,11 +240,11 @@ const write = (base, written, ...folders) => {
   }
 }
 
-/** The committed examples that are not those generated. */
-const stale = (examples) =>
-  [...new Set([...examples.keys(), ...filesUnder(join("examples", "effect4"))])]
+/** The committed examples and pages that are not those generated. */
+const stale = (generated) =>
+  [...new Set([...generated.keys(), ...filesUnder(join("examples", "effect4"))])]
     .filter((path) =>
-      !existsSync(join(root, path)) || read(join(root, path)) !== examples.get(path)
+      !existsSync(join(root, path)) || read(join(root, path)) !== generated.get(path)
     )
     .map((path) => `${path}: not what is generated. Run npm run effect4, and commit it.`)
 
@@ -288,10 +303,14 @@ const generate = (repository) => {
   const documented = packages.flatMap((
     name
   ) => [`packages/${name}/README.md`, ...filesUnder(`packages/${name}/src`)])
+  /** The pages with the code for Effect 4. They are committed, for readers. */
+  const pages = new Map()
   for (const file of ["README.md", ...filesUnder("docs"), ...documented]) {
     if (file.startsWith(join("docs", "reference", "api"))) continue
     const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
-    for (const { code, line } of blocksOf(read(join(root, file)), report)) {
+    const text = read(join(root, file))
+    if (file.endsWith(".md")) pages.set(file, pageOf(text))
+    for (const { code, line } of blocksOf(withoutEffect4(text), report)) {
       written.set(
         join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`),
         code
@@ -340,10 +359,11 @@ const generate = (repository) => {
     read(join(root, "docs/guides/several-instances.md"))
   )
   problems.push(...unused())
-  if (process.env.CI === "true") problems.push(...stale(examples))
+  if (process.env.CI === "true") problems.push(...stale(new Map([...examples, ...pages])))
   if (problems.length === 0) {
     write(line, written, "packages", "examples")
     write(root, examples, join("examples", "effect4"))
+    write(root, pages)
   }
   return [...new Set(problems)]
 }

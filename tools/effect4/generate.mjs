@@ -16,7 +16,7 @@ import configs from "../../eslint.config.mjs"
 import { binaryOf } from "../runtimes/binaries.mjs"
 import { releaseFields } from "../workspace/published.mjs"
 import { build, install, root, tool } from "../workspace/workspace.mjs"
-import { withoutEffect4 } from "./pages.mjs"
+import { pageOf, withoutEffect4 } from "./pages.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
 import { effect4, effect4Version } from "./versions.mjs"
@@ -112,20 +112,6 @@ export const blocksOf = (text, report = () => undefined) =>
       return { line, code: blockOf(own, (row, problem) => report(line + row - 1, problem)) }
     }
   )
-
-/** Before a block that differs, pages show the code for Effect 4, which is generated. */
-const pair =
-  /^(?:With Effect 4:\n\n```ts\n[^]*?^```\n\nWith Effect 3:\n\n)?```ts\n([^]*?)^```$/gm
-
-const fenced = (code) => `\`\`\`ts\n${code.trimEnd()}\n\`\`\``
-
-/** A page with the generated code for Effect 4 before each block that differs. */
-export const pageOf = (text) =>
-  text.replace(pair, (_, own) => {
-    const code = blockOf(own)
-    if (code === own) return fenced(own)
-    return `With Effect 4:\n\n${fenced(code)}\n\nWith Effect 3:\n\n${fenced(own)}`
-  })
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
 const strangers = (text, source, installed) =>
@@ -309,7 +295,7 @@ const generate = (repository) => {
     if (file.startsWith(join("docs", "reference", "api"))) continue
     const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
     const text = read(join(root, file))
-    if (file.endsWith(".md")) pages.set(file, pageOf(text))
+    if (file.endsWith(".md")) pages.set(file, pageOf(text, blockOf))
     for (const { code, line } of blocksOf(withoutEffect4(text), report)) {
       written.set(
         join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`),

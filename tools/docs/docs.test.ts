@@ -115,11 +115,13 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     const bodyOf = (code: string) =>
       code.replace(/^import [^"]*"[^"]*"$/gm, "").replace(/\s+/g, "")
     const inEffect4 = (code: string) =>
-      String(transform(code, {
+      transform(code, {
         moduleOf: (name: string) => ({ specifier: `effect/${name}`, barrel: "effect" }),
         problem: (row: number, problem: string) => assert.fail(`${row}: ${problem}`)
-      }, true))
-    const isStale = ({ effect3 = "", effect4 = effect3 }) =>
+      }, true)
+    const isStale = (
+      { effect3, effect4 = effect3 }: ReturnType<typeof pairsOf>[number]
+    ) =>
       bodyOf(inEffect4(effect3)) !== bodyOf(effect4) ||
       effect4.includes("\"@effect/platform\"")
     const pages = filesOf(

@@ -22,6 +22,7 @@ export const pageOf = (text, inEffect4) =>
  * The TypeScript blocks of a page, with what it shows for Effect 4 if that differs.
  *
  * @param {string} text
+ * @returns {Array<{ effect3: string, effect4: string | undefined }>}
  */
 export const pairsOf = (text) =>
   [...text.matchAll(block)].map(([, effect4, effect3]) => ({ effect3, effect4 }))

@@ -104,7 +104,8 @@ const publintProblems = async (files) => {
 
 /**
  * Are the types wrong? Each module is listed, since attw does not expand the wildcard in `exports`. Ignored are
- * resolutions that an ES module does not support: `node10`, which does not know `exports`, and `require`.
+ * resolutions that an ES module does not support: `require`, and except for the package itself `node10`, which does not
+ * know `exports`.
  */
 const attwProblems = async (files) => {
   const { name, version } = JSON.parse(files.get("package.json"))
@@ -119,19 +120,26 @@ const attwProblems = async (files) => {
     }
   )
   return problems
-    .filter(({ resolutionKind }) => !["node10", "node16-cjs"].includes(resolutionKind))
+    .filter(({ entrypoint, resolutionKind }) =>
+      resolutionKind !== "node16-cjs" && (resolutionKind !== "node10" || entrypoint === ".")
+    )
     .map(({ entrypoint = "", kind, resolutionKind = "" }) =>
       `attw: ${kind} ${entrypoint} ${resolutionKind}`.trim()
     )
 }
 
-/** Installs the tarballs in an application, with what platform-node needs. */
+/** Says how to install the tarballs in an application, with what platform-node needs. */
 const installCommand = (packages) => {
   const { files, tarball } = packages.find(({ name }) => name === "@store-api/platform-node")
   const peers = Object.entries(JSON.parse(files.get("package.json")).peerDependencies)
-  return `npm install ${join(dirname(tarball), "*.tgz")} ${
+  const words = `${join(dirname(tarball), "*.tgz")} ${
     peers.map((peer) => peer.join("@")).join(" ")
-  }\n`
+  }`
+  // pnpm looks on npm for tarballs that others depend on.
+  const overrides = packages.map(({ name, tarball }) => `  "${name}": file:${tarball}\n`)
+  return `npm install ${words}\n\nWith pnpm, add this to pnpm-workspace.yaml first:\n\noverrides:\n${
+    overrides.join("")
+  }\npnpm add ${words}\n`
 }
 
 /**

@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { Scenario } from "@store-api/emulator"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
+import { pairsOf } from "../effect4/pages.mjs"
+import { transform } from "../effect4/transform.mjs"
 import { root } from "../support/command.js"
 import {
   blocksInPages,
@@ -107,6 +109,38 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
         "closed"
       ]
     )
+  })
+
+  it("is the same for both majors of Effect, or shown for both", () => {
+    const bodyOf = (code: string) =>
+      code.replace(/^import [^"]*"[^"]*"$/gm, "").replace(/\s+/g, "")
+    const inEffect4 = (code: string) =>
+      transform(code, {
+        moduleOf: (name: string) => ({ specifier: `effect/${name}`, barrel: "effect" }),
+        problem: (row: number, problem: string) => assert.fail(`${row}: ${problem}`)
+      }, true)
+    const isStale = (
+      { effect3, effect4 = effect3 }: ReturnType<typeof pairsOf>[number]
+    ) =>
+      bodyOf(inEffect4(effect3)) !== bodyOf(effect4) ||
+      effect4.includes("\"@effect/platform\"")
+    const pages = filesOf(
+      "README.md",
+      "docs/*.md",
+      "packages/*/README.md",
+      ":!docs/reference/api"
+    )
+    const blocks = pages.flatMap((page) =>
+      pairsOf(read(page)).map((pair) => ({ page, ...pair }))
+    )
+    assert.deepStrictEqual(blocks.filter(isStale), [])
+    const pairs = blocks.filter(({ effect4 }) => effect4 !== undefined)
+    assert.isAbove(pairs.length, 8)
+    const changed = pairs.map(({ effect3, effect4 }) => ({
+      effect3: `${effect3}changed()`,
+      effect4
+    }))
+    assert.lengthOf(changed.filter(isStale), pairs.length, "control: finds each change")
   })
 
   it("shows the caches of docs/guides/migrating.md as the tests run them", () => {

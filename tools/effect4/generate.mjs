@@ -16,6 +16,7 @@ import configs from "../../eslint.config.mjs"
 import { binaryOf } from "../runtimes/binaries.mjs"
 import { releaseFields } from "../workspace/published.mjs"
 import { build, install, root, tool } from "../workspace/workspace.mjs"
+import { pageOf, withoutEffect4 } from "./pages.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
 import { effect4, effect4Version } from "./versions.mjs"
@@ -225,11 +226,11 @@ const write = (base, written, ...folders) => {
   }
 }
 
-/** The committed examples that are not those generated. */
-const stale = (examples) =>
-  [...new Set([...examples.keys(), ...filesUnder(join("examples", "effect4"))])]
+/** The committed examples and pages that are not those generated. */
+const stale = (generated) =>
+  [...new Set([...generated.keys(), ...filesUnder(join("examples", "effect4"))])]
     .filter((path) =>
-      !existsSync(join(root, path)) || read(join(root, path)) !== examples.get(path)
+      !existsSync(join(root, path)) || read(join(root, path)) !== generated.get(path)
     )
     .map((path) => `${path}: not what is generated. Run npm run effect4, and commit it.`)
 
@@ -288,10 +289,14 @@ const generate = (repository) => {
   const documented = packages.flatMap((
     name
   ) => [`packages/${name}/README.md`, ...filesUnder(`packages/${name}/src`)])
+  /** The pages with the code for Effect 4. They are committed, for readers. */
+  const pages = new Map()
   for (const file of ["README.md", ...filesUnder("docs"), ...documented]) {
     if (file.startsWith(join("docs", "reference", "api"))) continue
     const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
-    for (const { code, line } of blocksOf(read(join(root, file)), report)) {
+    const text = read(join(root, file))
+    if (file.endsWith(".md")) pages.set(file, pageOf(text, blockOf))
+    for (const { code, line } of blocksOf(withoutEffect4(text), report)) {
       written.set(
         join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`),
         code
@@ -340,10 +345,11 @@ const generate = (repository) => {
     read(join(root, "docs/guides/several-instances.md"))
   )
   problems.push(...unused())
-  if (process.env.CI === "true") problems.push(...stale(examples))
+  if (process.env.CI === "true") problems.push(...stale(new Map([...examples, ...pages])))
   if (problems.length === 0) {
     write(line, written, "packages", "examples")
     write(root, examples, join("examples", "effect4"))
+    write(root, pages)
   }
   return [...new Set(problems)]
 }

@@ -166,6 +166,7 @@ export const patterns = {
   // Effect 4 fails with the error itself, also within a span.
   "Cause.originalError(Cause.squash($cause))": "Cause.squash($cause)",
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
+  // Without parentheses, an arrow function would have a block as its body.
   "Data.struct($fields)": "($fields)",
   // A test clock of Effect 4 does not wait for fibers that have not started.
   "Effect.forkDaemon(Effect.interruptible($effect))":

@@ -351,7 +351,7 @@ const documented = (written, text, line) => {
   })
 }
 
-/** What a page with code for Effect 3 says under its title. The site shows the code for both majors instead. */
+/** What a page of the API reference says under its title. The site shows the code for both majors instead. */
 export const noteOn = (page) =>
   `The code on this page is for Effect 3. [The site](${
     posix.relative(posix.dirname(page), "docs/guides/effect4.md")
@@ -360,7 +360,7 @@ export const noteOn = (page) =>
 /** A page in Markdown: its code like any source, and its install lines. */
 export const transformPage = (text, line) =>
   text
-    .replace(/^The code on this page is for Effect 3\.[^]*?\n\n/m, "")
+    .replace(/^With Effect 4:\n\n```ts\n[^]*?^```\n\nWith Effect 3:\n\n/gm, "")
     .replace(/^With Effect 4:\n\n([^]*?)With Effect 3:\n\n```sh\n[^]*?\n```\n\n/gm, "$1")
     .replace(/^```ts\n([\s\S]*?)^```$/gm, (_, code) =>
       `\`\`\`ts\n${transform(code, line, true)}\`\`\``)

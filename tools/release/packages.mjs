@@ -128,13 +128,18 @@ const attwProblems = async (files) => {
     )
 }
 
-/** Installs the tarballs in an application, with what platform-node needs. */
+/** Says how to install the tarballs in an application, with what platform-node needs. */
 const installCommand = (packages) => {
   const { files, tarball } = packages.find(({ name }) => name === "@store-api/platform-node")
   const peers = Object.entries(JSON.parse(files.get("package.json")).peerDependencies)
-  return `npm install ${join(dirname(tarball), "*.tgz")} ${
+  const words = `${join(dirname(tarball), "*.tgz")} ${
     peers.map((peer) => peer.join("@")).join(" ")
-  }\n`
+  }`
+  // pnpm looks on npm for tarballs that others depend on.
+  const overrides = packages.map(({ name, tarball }) => `  "${name}": file:${tarball}\n`)
+  return `npm install ${words}\n\nWith pnpm, add this to pnpm-workspace.yaml first:\n\noverrides:\n${
+    overrides.join("")
+  }\npnpm add ${words}\n`
 }
 
 /**

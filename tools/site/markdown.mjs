@@ -45,8 +45,8 @@ const both = (tag, parts) =>
   parts.map((html, index) => `<${tag} class="effect${4 - index}">${html}</${tag}>`).join("")
 
 /**
- * Two tabs, "Effect 4" and "Effect 3": for a TypeScript block that differs, and for two blocks after the paragraphs
- * "With Effect 4:" and "With Effect 3:". The types in the API reference follow the chosen tab.
+ * Two tabs, "Effect 4" and "Effect 3": for two blocks after the paragraphs "With Effect 4:" and "With Effect 3:", and
+ * for a TypeScript block of the API reference that differs. The types in the API reference follow the chosen tab.
  */
 const majors = (md) => {
   md.core.ruler.push("majors", ({ env: { relativePath }, tokens }) => {
@@ -58,29 +58,18 @@ const majors = (md) => {
       const [fence] = tokens.splice(at, 4).slice(3)
       tokens.splice(at, 0, Object.assign(fence, { majors: [fence.content, content] }))
     }
-    let differs = false
+    // Only the API reference and the pages of single files show a block for one major.
     for (
-      const token of tokens.filter(({ info, type }) =>
-        type === "fence" && info.trim() === "ts"
+      const token of tokens.filter(({ info, majors, type }) =>
+        majors === undefined && type === "fence" && info.trim() === "ts"
       )
     ) {
       const code = blockOf(token.content)
-      if (code === token.content) continue
-      token.majors = [code, token.content]
-      differs = true
+      if (code !== token.content) token.majors = [code, token.content]
     }
     const note = noteOn(relativePath)
     const noted = tokens.findIndex(({ content }) => content.replaceAll("\n", " ") === note)
     if (noted > 0) tokens.splice(noted - 1, 3)
-    // The pages of single files have no note, and those of the API reference always have it.
-    const isFree = /^docs\/reference\/api\/|\.ts\.md$/.test(relativePath)
-    if (!isFree && differs !== noted > 0) {
-      throw new Error(
-        `${relativePath} ${
-          differs ? "needs this under its title" : "has no code to which this applies"
-        }: ${note}`
-      )
-    }
   })
   const { code_inline: code, fence } = md.renderer.rules
   let groups = 0

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { withoutEffect4 } from "../effect4/pages.mjs"
 import { root } from "./command.js"
 
 export const read = (path: string): string => readFileSync(join(root, path), "utf8")
@@ -83,13 +84,13 @@ export interface CodeBlock {
   readonly code: string
 }
 
-/** The fenced blocks in a text of a file. */
+/** The fenced blocks in a text of a file, without those that are generated for Effect 4. */
 export const fenced = (file: string, text: string): ReadonlyArray<CodeBlock> => {
   const blocks: Array<CodeBlock> = []
   let open:
     | { readonly language: string; readonly line: number; readonly code: Array<string> }
     | undefined
-  for (const [index, line] of text.split("\n").entries()) {
+  for (const [index, line] of withoutEffect4(text).split("\n").entries()) {
     const fence = /^\s*```(\S*)\s*$/.exec(line)
     if (fence === null) open?.code.push(line)
     else if (open === undefined) open = { language: fence[1] ?? "", line: index + 2, code: [] }

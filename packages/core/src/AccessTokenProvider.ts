@@ -47,8 +47,9 @@ export interface Service {
    * minutes. So `get` takes at most 2.5 minutes: 30 seconds for a renewal that hangs, and 2 minutes for another
    * acquisition.
    *
-   * Without a valid token, fails with the error of the acquisition. During a cooldown it fails immediately, with the
-   * last error and its `retryAt`. After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.
+   * Without a valid token, fails with the error of the acquisition, but not with that of a background renewal, unless
+   * the endpoint sent a `Retry-After`. During a cooldown it fails immediately, with the last error and its `retryAt`.
+   * After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.
    */
   readonly get: Effect.Effect<AccessToken, AccessTokenError>
   /**
@@ -65,8 +66,8 @@ export interface Service {
   /**
    * Removes a token that an API rejected, if it is still the cached one (compared by value). Sends no request. Five
    * rejections may take effect at once, and one more per minute. Any further rejection has no effect, and `get` returns
-   * the token again. So an API that rejects every token causes at most 15 acquisitions more than one that works, in any
-   * 10 minutes and at any rhythm of calls, not counting those that fail.
+   * the token again. An API that rejects every token can cause at most 15 extra acquisitions in 10 minutes, not
+   * counting those that fail.
    */
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   /** Returns the current status, for a health check or a dashboard. Contains no secret, and sends no request. */

@@ -150,7 +150,7 @@ export const clientSecretPost = (parameters: Parameters = {}): TokenRequest => {
  * `client_secret_basic`), and the given parameters in the body. `acquire` fails with `CredentialsError` if a value
  * contains a control character.
  *
- * Servers differ in whether they form-decode the header. So only the characters are encoded that decoding would change:
+ * Servers differ in whether they form-decode the header. Only characters that form decoding would change are encoded:
  * `%`, `+`, those beyond ASCII, and `:` in the id. Both kinds of servers then read any other id and secret correctly.
  *
  * @example

@@ -201,6 +201,7 @@ export const layerFromSource = (
 /**
  * Like `layer`, with options from the configuration: by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
  * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all variables that are missing.
+ * Each option is a `Config`: pass plain values to `layer`, or wrap them with `Config.succeed`.
  *
  * @example
  * ```ts
@@ -231,6 +232,7 @@ export const layerConfig = (
 /**
  * Like `layerShared`, with options from the configuration: by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
  * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all variables that are missing.
+ * Each option is a `Config`: pass plain values to `layerShared`, or wrap them with `Config.succeed`.
  *
  * @example
  * ```ts

@@ -74,6 +74,10 @@ const parts = {
   },
   sql: {
     "SqlTokenStore": "SqlTokenStore"
+  },
+  dpop: {
+    "Dpop internal/signingKey": "proofs",
+    "internal/proofs": "proofs servers"
   }
 }
 

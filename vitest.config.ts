@@ -5,8 +5,6 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 const source = (name: string) => `${import.meta.dirname}/packages/${name}/src`
 /** `npm run dev`, where the first failure matters more than the end of the run. */
 const watch = process.argv.includes("watch")
-/** Tests with sockets and processes mostly wait, so more workers than there are cores shorten the run by a third. */
-const workers = availableParallelism() + (watch ? 0 : 3)
 
 /** The slow files that take longest, the longest first. */
 const longest = ["process", "clients", "fleet", "tutorial"]
@@ -60,12 +58,12 @@ export default defineConfig({
     isolate: false,
     // A larger young generation: a tenth of the time went into collecting it.
     poolOptions: { forks: { execArgv: ["--max-semi-space-size=32"] } },
-    minWorkers: workers,
-    maxWorkers: workers,
+    minWorkers: availableParallelism(),
+    maxWorkers: availableParallelism(),
     sequence: { sequencer: Order },
-    // A busy machine can be ten times slower.
-    testTimeout: 60_000,
-    hookTimeout: 60_000
+    // A busy machine can be twenty times slower. No test has a limit of its own.
+    testTimeout: 600_000,
+    hookTimeout: 600_000
   },
   // Tests run on the sources; the built and packed packages have a test of their own.
   resolve: {

@@ -32,7 +32,7 @@ const secretsUsed = (emulator: Emulator.Service) =>
       .map(({ body }) => /&client_secret=(.*)$/.exec(Redacted.value(body))?.[1])
       .filter((secret, index, secrets) => secret !== secrets[index - 1]))
 
-describe("examples", { timeout: 60_000 }, () => {
+describe("examples", () => {
   const folder = shared(Program.bundled)
   const start = (name: string, variables: Readonly<Record<string, string>>) =>
     Effect.flatMap(folder, (folder) => Program.start(folder, name, variables))

@@ -323,7 +323,6 @@ const noticed = ({ passed, said }: Prometheus.Verdict) => {
 
 describe.skipIf(Prometheus.isLeftOut)(
   "examples/prometheus, by promtool",
-  { timeout: 60_000 },
   () => {
     it("can be loaded: the rules, and the configuration that names them", async () => {
       passes(await Prometheus.promtool(files, "check", "rules", "alerts.yml"))

@@ -120,6 +120,16 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     for (const code of caches) assert.include(read("examples/test/handRolled.ts"), code)
   })
 
+  it("shows the error handlers of docs/guides/without-effect.md as the tests run them", () => {
+    const page = "docs/guides/without-effect.md"
+    const handlers = fenced(page, sectionOf(page, "Errors"))
+      .filter(({ code }) => code.includes("responseTo"))
+      // Without the imports.
+      .map(({ code }) => code.slice(code.indexOf("\n\n") + 2))
+    assert.lengthOf(handlers, 5)
+    for (const code of handlers) assert.include(read("examples/test/errorHandlers.ts"), code)
+  })
+
   it.each(filesOf("README.md", "packages/*/README.md", "docs/tutorial/*.md"))(
     "installs the versions that the tests use: %s",
     (page) => {

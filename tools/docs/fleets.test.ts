@@ -94,7 +94,7 @@ const [ahead, oneDay] = [5 * minute, 24 * hour]
 /** The commands of a start at once, when a process looks this often without finding a token. */
 const looking = (looks: number) => about(size * (2 * looks + 1))
 
-describe("docs/guides/several-instances.md, how large a fleet", { timeout: 60_000 }, () => {
+describe("docs/guides/several-instances.md, how large a fleet", () => {
   it.live.each<
     [what: string, fleet: Fleet, from: number, to: number, requests: Bounds, commands?: Bounds]
   >([

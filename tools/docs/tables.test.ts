@@ -12,7 +12,8 @@ import { codes, filesOf, read, rows, sectionOf, sections } from "../support/page
 const configuration = "docs/reference/configuration.md"
 
 /** Writes a type alike for both pages: without links and module names, and with `{…}` for an object. */
-const plain = (text = "") => text.replace(/\]\([^)]*\)|[`\\[\]]/g, "")
+const plain = (text = "") =>
+  text.replace(/\]\([^)]*\)|[`\\[\]]/g, "").replace("*typeof*", "typeof")
 const typeOf = (text?: string) =>
   plain(text).replace(/\b\w+\.(?=[A-Z])/g, "").replace(/^\{.*\}$/, "{…}")
 

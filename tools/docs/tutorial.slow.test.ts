@@ -240,7 +240,7 @@ const isLeftOut =
   ["redis-server", "curl"].some((command) => spawnSync(command, ["--version"]).status !== 0) &&
   process.env["CI"] !== "true"
 
-describe.skipIf(isLeftOut)("docs/tutorial", { timeout: 240_000 }, () => {
+describe.skipIf(isLeftOut)("docs/tutorial", () => {
   it.each(pages)("%s: each command and output works as described", async (page) => {
     assert.deepStrictEqual(await follow(page), shown.get(page) ?? [])
   })

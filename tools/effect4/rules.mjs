@@ -165,6 +165,8 @@ export const patterns = {
   "Clock.clockWith(Effect.succeed)": "Clock.Clock",
   "Clock.make()": "Clock.Clock.defaultValue()",
   "cache.get($key)": "Cache.get(cache, $key)",
+  // Effect 4 fails with the error itself, also within a span.
+  "Cause.originalError(Cause.squash($cause))": "Cause.squash($cause)",
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
   "Data.struct($fields)": "$fields",
   // A test clock of Effect 4 does not wait for fibers that have not started.

@@ -23,8 +23,8 @@ const parts = {
     "AccessTokenMetrics": "provider/metrics",
     "AccessToken": "AccessToken",
     "ClientCredentials internal/credentials":
-      "endpoint/ClientCredentials endpoint/TokenRequest",
-    "TokenRequest": "endpoint/TokenRequest endpoint/failures",
+      "endpoint/ClientCredentials endpoint/TokenRequest endpoint/withoutSecret",
+    "TokenRequest": "endpoint/TokenRequest endpoint/failures endpoint/withoutSecret",
     "TokenResponse": "endpoint/TokenResponse",
     "TokenSource": "StoreAuth",
     "TokenEndpoint": "endpoint/TokenRequest endpoint/retries StoreAuth",
@@ -36,7 +36,10 @@ const parts = {
     "StoreAuth": "StoreAuth",
     "internal/baseUrl": "baseUrl endpoint/TokenRequest",
     "internal/boundedBody": "boundedBody",
-    "internal/bounded": "boundedBody endpoint/retries provider/timeLimits",
+    "internal/waitAtMost": "boundedBody endpoint/retries provider/timeLimits",
+    "internal/extra": "endpoint/otherServers sharing/extra",
+    "internal/options": "options",
+    "internal/userAgent": "client/headers",
     "internal/manualRedirect": "endpoint/retries",
     "internal/backoff": "provider/failure endpoint/retries",
     "internal/lifetime":
@@ -49,11 +52,13 @@ const parts = {
     "internal/client/hiddenHeader": "leaks/hiddenHeader client/recovery",
     "internal/client/trustedOrigins": "client/AuthorizedHttpClient StoreAuth",
     "internal/endpoint/exchange": "endpoint/retries endpoint/TokenRequest telemetry",
-    "internal/endpoint/failure internal/endpoint/retryAfter": "endpoint/failures",
+    "internal/endpoint/failure internal/endpoint/retryAfter":
+      "endpoint/failures endpoint/otherServers endpoint/suspects",
+    "internal/endpoint/limits": "endpoint/retries endpoint/failures",
     "internal/endpoint/sanitise internal/endpoint/sentRequest": "endpoint/failures",
     "internal/provider/driver": `${provider} telemetry`,
     "internal/provider/heldToken": `${provider} sharing/repeatedToken`,
-    "internal/provider/instant": "provider/clocks",
+    "internal/instant": "provider/clocks sharing/frozenProcess",
     "internal/provider/measure": "provider/metrics provider/caching",
     "internal/provider/rejectionBudget": "provider/rejection",
     "internal/provider/tokenState": `provider/tokenPolicy ${provider}`,
@@ -73,7 +78,8 @@ const parts = {
     "internal/servers": "url"
   },
   sql: {
-    "SqlTokenStore": "SqlTokenStore"
+    "SqlTokenStore internal/lazyStore internal/reason": "SqlTokenStore",
+    "internal/retry internal/statements internal/store": "SqlTokenStore"
   },
   dpop: {
     "Dpop internal/signingKey": "proofs",

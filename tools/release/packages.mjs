@@ -104,7 +104,8 @@ const publintProblems = async (files) => {
 
 /**
  * Are the types wrong? Each module is listed, since attw does not expand the wildcard in `exports`. Ignored are
- * resolutions that an ES module does not support: `node10`, which does not know `exports`, and `require`.
+ * resolutions that an ES module does not support: `require`, and except for the package itself `node10`, which does not
+ * know `exports`.
  */
 const attwProblems = async (files) => {
   const { name, version } = JSON.parse(files.get("package.json"))
@@ -119,7 +120,9 @@ const attwProblems = async (files) => {
     }
   )
   return problems
-    .filter(({ resolutionKind }) => !["node10", "node16-cjs"].includes(resolutionKind))
+    .filter(({ entrypoint, resolutionKind }) =>
+      resolutionKind !== "node16-cjs" && (resolutionKind !== "node10" || entrypoint === ".")
+    )
     .map(({ entrypoint = "", kind, resolutionKind = "" }) =>
       `attw: ${kind} ${entrypoint} ${resolutionKind}`.trim()
     )

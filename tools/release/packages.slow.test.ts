@@ -13,7 +13,7 @@ const work = mkdtempSync(join(tmpdir(), "packages-"))
 afterAll(() => {
   stop()
   rmSync(work, { recursive: true, force: true })
-}, 120_000)
+})
 
 it(
   "the packed packages install, compile, import and run outside the workspace, and their command line prints one token",

@@ -28,8 +28,8 @@ export interface Program {
   /** The text that it has written to stdout and stderr. */
   readonly output: Effect.Effect<string>
   /**
-   * Waits for a line. Fails with the whole output if the program exits first, or does not print the line within 50
-   * seconds.
+   * Waits for a line. Fails with the whole output if the program exits first, or does not print the line within 5
+   * minutes.
    */
   readonly says: (expected: string | RegExp) => Effect.Effect<string, string>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
@@ -85,7 +85,7 @@ export const start = (
             return Effect.sync(() => written.listeners.delete(look))
           }).pipe(
             Effect.timeoutFail({
-              duration: "50 seconds",
+              duration: "5 minutes",
               onTimeout: () => `${name} does not say ${String(expected)}:\n${written.text()}`
             })
           ),

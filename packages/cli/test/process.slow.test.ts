@@ -35,7 +35,7 @@ import {
 } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
-beforeAll(build, 120_000)
+beforeAll(build)
 
 const shows = { shows: true }
 

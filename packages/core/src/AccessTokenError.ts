@@ -250,6 +250,16 @@ export class TokenRefusedError
         changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
           Schema.withConstructorDefault(() => false)
         ),
+        /**
+         * A refused credential that looks wrong, and the end of a sentence about it: it is in quotes, has a space at an
+         * end, or starts with a byte order mark. Never the value. Default none.
+         */
+        suspect: Schema.optional(
+          Schema.Struct({
+            field: Schema.Literal("clientId", "clientSecret"),
+            reason: Schema.String
+          })
+        ),
         /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
         retryAt: RetryAt
       }

@@ -21,15 +21,17 @@ import * as promises from "./internal/promises.js"
 import type * as NodeStoreAuth from "./NodeStoreAuth.js"
 
 /**
- * Functions that share one token. Their promises reject with typed errors: `AccessTokenError`, `ConfigurationError` or
- * Effect's `ConfigError`, and those of `fetch` also with `UntrustedOriginError` or the errors of the global `fetch`.
+ * Functions that share one token. Their promises reject with typed errors: `AccessTokenError`, `ConfigurationError` or,
+ * for a missing variable, an `Error` with the `_tag` `ConfigError`. Those of `fetch` also reject with
+ * `UntrustedOriginError`, the errors of the global `fetch`, or the reason of your signal. Unless that reason is another
+ * value, each is an `Error` with a sentence and a stack that can be sent to another thread.
  *
  * @see make
  *
  * @since 1.0.0
  * @category models
  */
-export interface PromiseStoreAuth {
+export interface PromiseStoreAuth extends AsyncDisposable {
   /** `AccessTokenProvider.get`: a valid token, from the cache or freshly acquired. */
   readonly getToken: () => Promise<AccessToken>
   /** `AccessTokenProvider.invalidate`: reports a token that an API rejected, so that `getToken` acquires another. */
@@ -47,13 +49,17 @@ export interface PromiseStoreAuth {
    *   receive the response with the status 3xx.
    * - It reads the body into memory before it sends the request, so that it can repeat the request. Only a stream in
    *   `init.body` is sent as it comes. Such a request is not repeated, so you receive its 401.
-   * - It sends bytes without a content type as `application/octet-stream`.
-   * - It ignores `dispatcher`, because the option `http` determines the connections.
+   * - It sends bytes without a content type as `application/octet-stream`, and a `User-Agent` of `store-api` if the
+   *   request has none.
+   * - It ignores `dispatcher`, because the option `http` determines the connections, unless you give it a `fetch`.
    *
    * Read or cancel the body of each response: until then it holds a connection.
    */
   readonly fetch: typeof globalThis.fetch
-  /** Ends calls in flight and closes the connections. Later calls also reject with `TokenRequestError`, `Closed`. */
+  /**
+   * Ends calls in flight and closes the connections, also those of the store. Later calls also reject with
+   * `TokenRequestError`, `Closed`. `await using` calls it by itself.
+   */
   readonly dispose: () => Promise<void>
 }
 
@@ -101,6 +107,25 @@ export interface SharedOptions extends StoreAuth.Sharing {
 }
 
 /**
+ * The option that determines what sends the requests.
+ *
+ * @see make
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface FetchOptions {
+  /**
+   * Sends all requests, token requests included: for mocks in tests and for other runtimes. It takes a string and an
+   * `init`, and must not follow redirects if `init.redirect` is `"manual"`. If you pass the global `fetch`, the one at
+   * the time of each request is used, so a mock that you install later receives the requests too. Not allowed together
+   * with `http`. Default: undici for token requests and the global `fetch` for API requests, with the connections of
+   * `http`.
+   */
+  readonly fetch?: typeof globalThis.fetch | undefined
+}
+
+/**
  * The options of `NodeStoreAuth.layer`, and a `store` with those of `NodeStoreAuth.layerShared`. The URLs and the
  * credentials come from the configuration only if you omit all of them. If you give some, every call rejects with a
  * `ConfigurationError` that names a missing one. As for the layers, `clientSecret` is `Redacted`: in JavaScript, wrap
@@ -113,6 +138,7 @@ export interface SharedOptions extends StoreAuth.Sharing {
  */
 export type Options =
   & (NodeStoreAuth.Options | ConfiguredOptions)
+  & FetchOptions
   & (SharedOptions | { readonly store?: undefined; readonly shared?: undefined })
 
 /**
@@ -156,13 +182,15 @@ export const make = (options: Options = {}): PromiseStoreAuth => {
           onFailure: (error) => nativeFetch.discard(call, error)
         }
       }),
-    dispose
+    dispose,
+    [Symbol.asyncDispose]: dispose
   }
 }
 
 /** Either form of the options, which JavaScript may mix. */
 type AnyOptions =
   & (NodeStoreAuth.Options | ConfiguredOptions)
+  & FetchOptions
   & {
     readonly [Name in keyof SharedOptions]?: SharedOptions[Name] | undefined
   }
@@ -172,12 +200,22 @@ const layer = (
 ): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, unknown> =>
   Layer.unwrapEffect(Effect.gen(function*() {
     yield* checkRecord("options", options)
-    const { http, shared, store } = options
+    const { fetch, http, shared, store } = options
     yield* check("store", store === undefined || Layer.isLayer(store), "must be a Layer")
     yield* check(
       "store",
       store !== undefined || shared === undefined,
       "is missing, shared needs it"
+    )
+    yield* check(
+      "fetch",
+      fetch === undefined || Predicate.isFunction(fetch),
+      "must be a function"
+    )
+    yield* check(
+      "fetch",
+      fetch === undefined || http === undefined,
+      "must not be given together with http"
     )
     const complete = isFromConfiguration(options)
       ? { ...options, ...(yield* StoreAuth.config()) }
@@ -185,7 +223,10 @@ const layer = (
     const services = store === undefined
       ? StoreAuth.layer(complete)
       : Layer.provide(StoreAuth.layerShared(complete), store)
-    return Layer.provide(services, nativeFetch.layer(http))
+    return Layer.provide(
+      services,
+      fetch === undefined ? nativeFetch.layer(http) : nativeFetch.layerFetch(fetch)
+    )
   }))
 
 /** Whether none of the options is given that could come from the configuration. Then all of them do. */

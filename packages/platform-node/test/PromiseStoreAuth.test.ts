@@ -90,6 +90,10 @@ const rig = Effect.gen(function*() {
   const seen: Array<Seen> = []
   const server = yield* listen(Http.createServer((request, response) => {
     const { authorization: _, host: __, ...headers } = request.headers
+    // The defaults of the two differ, which another test checks.
+    if (["node", "store-api"].includes(headers["user-agent"] ?? "")) {
+      Reflect.deleteProperty(headers, "user-agent")
+    }
     const record = { method: request.method, url: request.url, headers, body: "" }
     const boundary = /boundary=(.*)/.exec(headers["content-type"] ?? "")?.[1] ?? "no boundary"
     if (boundary !== "no boundary") headers["content-type"] = "multipart/form-data"
@@ -813,7 +817,7 @@ test.live("transformClient can limit the time until the response of fetch", func
             : sending
       )
   })
-  assert.strictEqual(yield* errorOf(fetch("/never")), "late")
+  assert.include(String(yield* errorOf(fetch("/never"))), "not an Error: late")
   yield* until(() => server.open() === 0)
 })
 

@@ -30,7 +30,6 @@ const inProcess = providers((url) => RedisTokenStore.layer({ url: Redacted.make(
 
 describe.skipIf(isLeftOut)(
   "6 providers in one process and one Redis",
-  { timeout: 60_000 },
   () => {
     const emptyRedis = sharedRedis()
 

@@ -126,7 +126,7 @@ const faults: Record<Kind, readonly [Row, ...ReadonlyArray<Row>]> = {
   ]
 }
 
-describe.each(available)("a fleet and %s", { timeout: 120_000 }, (kind) => {
+describe.each(available)("a fleet and %s", (kind) => {
   const running = shared(database(kind))
   const processes = shared(Fleet.processes(program, 6))
   const started = Effect.map(Effect.all([processes, running]), ([processes, made]) => ({

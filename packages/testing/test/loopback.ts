@@ -262,8 +262,8 @@ export const shared = <A>(
 ): Effect.Effect<A> => {
   const scope = Effect.runSync(Scope.make())
   const acquired = Effect.runSync(Effect.cached(Scope.extend(resource, scope)))
-  beforeAll(() => Effect.runPromise(Effect.asVoid(acquired)), 60_000)
-  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)), 60_000)
+  beforeAll(() => Effect.runPromise(Effect.asVoid(acquired)))
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   // In its own fiber, because the cached effect would also set the clock with which it ran first.
   return Effect.promise(() => Effect.runPromise(acquired))
 }

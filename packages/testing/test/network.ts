@@ -5,7 +5,10 @@ import { Clock, type Duration, Effect, Fiber, Option, type Scope } from "effect"
 import { listen } from "./loopback.js"
 import * as VirtualClock from "./virtualClock.js"
 
-/** Waits at most 45 seconds of real time until the condition holds: less than the time limit of a test. */
+/** Less than the time limit of a test, and long enough for a machine that is twenty times slower. */
+const patience = "5 minutes"
+
+/** Waits in real time until the condition holds. */
 export const until = <E, R>(
   description: string,
   condition: Effect.Effect<boolean, E, R>
@@ -14,11 +17,11 @@ export const until = <E, R>(
     Effect.withClock(condition, clock).pipe(
       Effect.zipLeft(Effect.sleep("10 millis")),
       Effect.repeat({ until: (is) => is }),
-      Effect.timeoutOption("45 seconds"),
+      Effect.timeoutOption(patience),
       Effect.flatMap((held) =>
         Option.isSome(held)
           ? Effect.void
-          : Effect.dieMessage(`This did not hold within 45 seconds: ${description}`)
+          : Effect.dieMessage(`This did not hold within ${patience}: ${description}`)
       ),
       Effect.withClock(Clock.make())
     )

@@ -33,5 +33,10 @@ export const locateSecret = (setting: FoundSetting | undefined) =>
       ? Effect.tryPromise(() => consumers.text(host.process.stdin))
       : (yield* FileSystem.FileSystem).readFileString(host.pathOf(value))
     const problem = configurationError(`Cannot read ${origin}, the file of --secret-file.`)
-    return { ...setting, origin, read: Effect.mapError(text, () => problem) }
+    const read = text.pipe(
+      Effect.mapError(() => problem),
+      // Editors and `echo` end a file with a line break. A variable with one fails in an application too.
+      Effect.map((text) => text.replace(/\r?\n$/, ""))
+    )
+    return { ...setting, origin, read }
   })

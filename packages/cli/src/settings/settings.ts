@@ -128,7 +128,7 @@ const resolve = (
       allowInsecure: "--allow-insecure",
       "endpoint.request": request
     })
-    const clientSecret = Redacted.make((yield* secret.read).replace(/\r?\n$/, ""))
+    const clientSecret = Redacted.make(yield* secret.read)
     const client = yield* Effect.mapError(
       credentialsOf({ clientId: clientId.value, clientSecret }),
       explain

@@ -213,6 +213,8 @@ test.live("all missing settings are named at once", function*() {
 test.live.each<[names: string, variables: Readonly<Record<string, string>>, line?: string]>([
   ["STORE_API_CLIENT_ID", { STORE_API_CLIENT_ID: "" }],
   ["STORE_API_CLIENT_SECRET", { STORE_API_CLIENT_SECRET: "canary&" }],
+  ["STORE_API_CLIENT_SECRET ends with a line break", { STORE_API_CLIENT_SECRET: "canary\n" }],
+  ["STORE_API_CLIENT_ID ends with a line break", { STORE_API_CLIENT_ID: "canary\n" }],
   ["STORE_API_TOKEN_FOLDER is empty", { STORE_API_TOKEN_FOLDER: "" }],
   ["store-api: --auth-url is not a URL", {}, "token --auth-url canary"],
   [

@@ -9,6 +9,7 @@ export interface Names {
 export const nameOf = (option: string, names: Names): string => names[option] ?? option
 
 const client = "the client id and secret"
+const credentialNames = { clientId: "client id", clientSecret: "client secret" }
 const permission = "what the client is allowed to do"
 const parameters = "the parameters of the token request"
 
@@ -47,17 +48,24 @@ interface Refusal {
   readonly httpStatus: number
   readonly code?: string | undefined
   readonly changedByFormDecoding: boolean
+  readonly suspect?:
+    | { readonly field: "clientId" | "clientSecret"; readonly reason: string }
+    | undefined
 }
 
 /** What to do about a refusal of the token endpoint. Some codes of RFC 6749 §5.2 and RFC 8707 §2 name the cause. */
 export const ofRefusal = (
-  { changedByFormDecoding, code, httpStatus, reason }: Refusal,
+  { changedByFormDecoding, code, httpStatus, reason, suspect }: Refusal,
   names: Names
 ): string => {
   const authUrl = nameOf("authUrl", names)
   const path = `check ${authUrl} and the path of the token endpoint`
   switch (reason) {
     case "InvalidClient":
+      if (suspect !== undefined) {
+        const name = names[suspect.field] ?? `the ${credentialNames[suspect.field]}`
+        return `check ${client}, because ${name} ${suspect.reason}`
+      }
       if (!changedByFormDecoding) return `check ${client}`
       return `check ${client}, which contain characters that servers read differently, such as + or %, ` +
         `unless ${names["endpoint.request"] ?? "TokenRequest.clientSecretPost"} sends them`

@@ -10,16 +10,15 @@ export const withMessage = <C extends new(...args: never) => Error>(make: () => 
   // Its parameters do not matter here, because they are passed on. It gets `describe` from the class that extends it.
   const errorClass = make() as unknown as new(
     ...args: ReadonlyArray<unknown>
-  ) => { readonly describe: () => string }
+  ) => { readonly describe: () => string; readonly message: string }
   class WithMessage extends errorClass {
     constructor(...args: ReadonlyArray<unknown>) {
       super(...args)
       for (const [field, value] of Object.entries(this)) {
         if (value === undefined) Reflect.deleteProperty(this, field)
       }
-    }
-    get message() {
-      return this.describe()
+      // Only a field is copied to another thread.
+      Object.defineProperty(this, "message", { value: this.describe() })
     }
     toJSON() {
       return Object.assign({ message: this.message }, this)

@@ -381,7 +381,7 @@ export const onEveryScenario = (client: Client, ofEachKind: "first" | "others"):
         for (const canary of journey.canaries) canaries.set(canary.value, canary)
         assert.isAbove(journey.outputs.length, 150)
         deepStrictEqual(leaksInOutputs(journey.outputs, journey.canaries), [])
-      }, 60_000)
+      })
     }
   })
 

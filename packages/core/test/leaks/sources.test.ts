@@ -117,7 +117,7 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/core/src/SharedTokenSource.ts": 1,
   "packages/core/src/internal/client/attempt.ts": 1,
   "packages/core/src/internal/credentials.ts": 1,
-  "packages/core/src/internal/endpoint/failure.ts": 1,
+  "packages/core/src/internal/endpoint/failure.ts": 2,
   "packages/core/src/internal/endpoint/sentRequest.ts": 1,
   "packages/core/src/internal/sharing/seal.ts": 2,
   "packages/core/src/internal/sharing/storedToken.ts": 1,

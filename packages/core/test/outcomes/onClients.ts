@@ -244,7 +244,7 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
     // `layer` of @effect/vitest would replace `it.effect` for every later file of the worker.
     beforeAll(async () => {
       all = await Effect.runPromise(Effect.scoped(runAll))
-    }, 180_000)
+    })
 
     /** Checks that no run is wrong. */
     const assertNone = <A extends { readonly key: string }>(

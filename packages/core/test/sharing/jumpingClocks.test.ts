@@ -74,7 +74,7 @@ describe("random events", () => {
         { numRuns, seed }
       )
       assert.isAbove(requests, numRuns / 2, "control: token requests")
-    }, 300_000)
+    })
   }
 })
 

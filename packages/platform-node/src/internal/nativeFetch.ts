@@ -1,4 +1,5 @@
-/** Sends requests with Node's own `fetch`, through the connections of `NodeHttp` and the authorized client. */
+/** Sends requests with the global `fetch` or another one, through the authorized client. */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as Headers from "@effect/platform/Headers"
 import * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -7,7 +8,6 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import type { HttpMethod } from "@effect/platform/HttpMethod"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import type * as Undici from "@effect/platform-node/Undici"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
 import * as Context from "effect/Context"
@@ -19,7 +19,7 @@ import * as Predicate from "effect/Predicate"
 import * as Stream from "effect/Stream"
 import * as NodeHttp from "../NodeHttp.js"
 
-type Fetch = typeof globalThis.fetch
+export type Fetch = typeof globalThis.fetch
 
 /** One call of `fetch`. */
 export interface Call {
@@ -47,7 +47,7 @@ class CurrentCall extends Context.Reference<CurrentCall>()(
   { defaultValue: (): Call | undefined => undefined }
 ) {}
 
-/** Provides the client of `NodeHttp.layer`, except that `fetch` sends the requests of a call. */
+/** Provides the client of `NodeHttp.layer`, except that the global `fetch` sends the requests of a call. */
 export const layer = (
   options: NodeHttp.Options | undefined
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
@@ -55,17 +55,66 @@ export const layer = (
     HttpClient.HttpClient,
     Effect.gen(function*() {
       const client = yield* HttpClient.HttpClient
-      const connections = yield* NodeHttpClient.Dispatcher
-      return HttpClient.transform(
+      const dispatcher = yield* NodeHttpClient.Dispatcher
+      return withCalls(
         client,
-        (response, request) =>
-          Effect.flatMap(CurrentCall, (call) =>
-            call === undefined ? response : send(call, request, connections))
+        withKnownSignals((url, init) =>
+          // The DOM types lack `dispatcher`.
+          globalThis.fetch(url, { ...init, dispatcher } as RequestInit)
+        )
       )
     })
   ).pipe(
     Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher),
     Layer.provide(NodeHttp.layerDispatcher(options))
+  )
+
+/** The global `fetch` when this module was loaded, to recognise it. */
+const initial = globalThis.fetch
+
+/** Provides a client that sends all requests with `fetch`. */
+export const layerFetch = (fetch: Fetch): Layer.Layer<HttpClient.HttpClient> =>
+  Layer.unwrapEffect(Effect.sync(() => {
+    // A mock may replace the global `fetch` later, or has already replaced it.
+    const current = withKnownSignals(
+      [initial, globalThis.fetch].includes(fetch)
+        ? (input, init) => globalThis.fetch(input, init)
+        : fetch
+    )
+    return Layer.effect(
+      HttpClient.HttpClient,
+      Effect.map(HttpClient.HttpClient, (client) => withCalls(client, current))
+    ).pipe(
+      Layer.provide(FetchHttpClient.layer),
+      // A string, as in the requests of a call.
+      Layer.provide(
+        Layer.succeed(
+          FetchHttpClient.Fetch,
+          (url, init) => current(url instanceof URL ? url.href : url, init)
+        )
+      )
+    )
+  }))
+
+const makeRequest = Option.liftThrowable((init: RequestInit) =>
+  new Request("http://localhost", init)
+)
+
+/** Node 24 refuses the signals of jsdom and happy-dom. There, a request goes on after its call has ended. */
+const withKnownSignals = (fetch: Fetch): Fetch =>
+  Option.isSome(makeRequest({ signal: new AbortController().signal }))
+    ? fetch
+    : (input, init) => fetch(input, { ...init, signal: null })
+
+/** Sends the requests of a call with `fetch`, and all others with the client. */
+const withCalls = (client: HttpClient.HttpClient, fetch: Fetch) =>
+  HttpClient.transform(
+    client,
+    (response, request) =>
+      Effect.flatMap(
+        CurrentCall,
+        (call) => call === undefined ? response : send(call, request, fetch)
+      )
   )
 
 /** Sends the request with a token. Fails with the error of `fetch` itself, or with an error of the library. */
@@ -114,7 +163,7 @@ export const discard = ({ request: { body } }: Call, reason: unknown): void => {
 const send = (
   call: Call,
   request: HttpClientRequest.HttpClientRequest,
-  connections: Undici.Dispatcher
+  fetch: Fetch
 ) =>
   Effect.tryPromise({
     try: (interrupted) => {
@@ -128,8 +177,11 @@ const send = (
         referrer,
         referrerPolicy
       } = call.request
-      return globalThis.fetch(
-        Option.getOrElse(HttpClientRequest.toUrl(request), () => request.url),
+      return fetch(
+        Option.match(HttpClientRequest.toUrl(request), {
+          onNone: () => request.url,
+          onSome: String
+        }),
         {
           ...call.init,
           cache,
@@ -145,10 +197,9 @@ const send = (
           duplex: "half",
           // `fetch` would send the token to the target.
           redirect: redirect === "error" ? "error" : "manual",
-          signal: endOf(call, interrupted),
-          dispatcher: connections
+          signal: endOf(call, interrupted)
         } as RequestInit
-      ) // the DOM types lack `duplex` and `dispatcher`
+      ) // the DOM types lack `duplex`
     },
     catch: (cause) => new HttpClientError.RequestError({ request, reason: "Transport", cause })
   }).pipe(Effect.map((response) => {

@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events"
 import { TokenRequestError } from "@store-api/core/AccessTokenError"
 import * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
@@ -6,6 +5,7 @@ import * as Exit from "effect/Exit"
 import { constVoid } from "effect/Function"
 import type * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import { toError } from "./toError.js"
 
 export interface Task<A, R> {
   readonly effect: Effect.Effect<A, unknown, R>
@@ -21,49 +21,56 @@ export interface Promises<R> {
   readonly dispose: () => Promise<void>
 }
 
-/** Runs effects over a layer as promises that reject with the error itself, and at once when they are aborted. */
+/**
+ * Runs effects over a layer as promises that reject with the error itself, and at once when they are aborted. It
+ * creates no `AbortSignal`, because that of jsdom and happy-dom is not one for Node.
+ */
 export const make = <R>(layer: Layer.Layer<R, unknown>): Promises<R> => {
   const runtime = ManagedRuntime.make(layer)
-  const disposal = new AbortController()
-  // Every task listens to it.
-  setMaxListeners(0, disposal.signal)
+  /** Each ends a task that is running. */
+  const endings = new Set<(error: unknown) => void>()
+  let closed: TokenRequestError | undefined
   return {
     run: (begin) =>
       // eslint-disable-next-line no-restricted-syntax -- a promise is what callers want
       new Promise((resolve, reject) => {
         const { effect, onFailure = constVoid, signal } = begin()
-        const signals = signal === undefined ? [disposal.signal] : [disposal.signal, signal]
         const fail = (error: unknown) => {
-          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the error, whatever it is
+          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- a signal has any reason
           reject(error)
           onFailure(error)
         }
-        const aborted = signals.find((signal) => signal.aborted)
-        if (aborted !== undefined) {
-          fail(aborted.reason)
+        if (closed !== undefined || signal?.aborted === true) {
+          fail(closed ?? signal?.reason)
           return
         }
         let interrupt: () => void = constVoid
-        const abort = ({ target }: Event) => {
-          fail((target as AbortSignal).reason) // only signals have this listener
+        const end = (error: unknown) => {
+          endings.delete(end)
+          fail(error)
           interrupt()
         }
-        signals.forEach((signal) => signal.addEventListener("abort", abort))
+        const abort = () => end(signal?.reason)
+        endings.add(end)
+        signal?.addEventListener("abort", abort)
         // Its exit has the error itself. In Effect 3, `runPromise` rejects with one that has no `_tag`.
         interrupt = runtime.runCallback(effect, {
           onExit: (exit) => {
-            signals.forEach((signal) => signal.removeEventListener("abort", abort))
+            endings.delete(end)
+            signal?.removeEventListener("abort", abort)
             Exit.match(exit, {
-              onFailure: (cause) => fail(Cause.squash(cause)),
+              // In Effect 3, a failure within a span is a `Proxy` of the error, which cannot be cloned.
+              onFailure: (cause) => fail(toError(Cause.originalError(Cause.squash(cause)))),
               onSuccess: resolve
             })
           }
         })
         // The first steps of the effect run before `runCallback` returns, and may abort it.
-        if (signals.some(({ aborted }) => aborted)) interrupt()
+        if (!endings.has(end)) interrupt()
       }),
     dispose: () => {
-      disposal.abort(new TokenRequestError({ reason: "Closed", attempts: 0 }))
+      const error = closed ??= new TokenRequestError({ reason: "Closed", attempts: 0 })
+      endings.forEach((end) => end(error))
       return runtime.dispose()
     }
   }

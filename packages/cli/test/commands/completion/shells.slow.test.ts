@@ -11,7 +11,7 @@ import { Effect } from "effect"
 import { newUser, profilesOf, type User } from "../../support/cli.js"
 import { bin, build } from "../../support/process.js"
 
-beforeAll(build, 120_000)
+beforeAll(build)
 
 /** A line, and the completions that the shell offers for its last word. */
 const offered: ReadonlyArray<readonly [line: string, words: ReadonlyArray<string>]> = [

@@ -77,7 +77,7 @@ const isOfApi = (code: string, challenge = ""): boolean =>
   /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) &&
   !sanitise.registeredCodes.has(code)
 
-const reasonOf = (
+const refusalReasonOf = (
   status: number,
   code: string,
   challenge: string | undefined
@@ -124,7 +124,7 @@ export const refusal = (
   const hasFailed = has("error") ||
     (text !== "" && /[^0]/.test(code || textAt(places, ["status"])))
   if (status < 400 && (has("access_token") || !hasFailed)) return undefined
-  const reason = reasonOf(status, code, headers["www-authenticate"])
+  const reason = refusalReasonOf(status, code, headers["www-authenticate"])
   const { clientId, clientSecret } = credentials
   const redacted = replacing === undefined ? [clientSecret] : [clientSecret, replacing.value]
   const carried = [request, received].flatMap((sent) => sentRequest.secretsIn(sent, clientId))
@@ -135,8 +135,27 @@ export const refusal = (
     code: sanitise.code(code, known),
     description: sanitise.description(text, known),
     changedByFormDecoding: reason === "InvalidClient" &&
-      sentRequest.isChangedByFormDecoding(request, credentials)
+      sentRequest.isChangedByFormDecoding(request, credentials),
+    suspect: reason === "InvalidClient" ? suspectOf(credentials) : undefined
   })
+}
+
+/** The marks that files of variables and editors leave in a value. */
+const suspicions: ReadonlyArray<readonly [pattern: RegExp, reason: string]> = [
+  [/^(["'`]).*\1$/s, "is in quotes"],
+  [/^\uFEFF/, "starts with a byte order mark"],
+  [/^\s|\s$/, "starts or ends with a space"]
+]
+
+/** The credential that looks wrong, if there is one. */
+const suspectOf = ({ clientId, clientSecret }: ClientCredentials) => {
+  const reasonOf = (text: string) => suspicions.find(([pattern]) => pattern.test(text))?.[1]
+  const ofId = reasonOf(clientId)
+  if (ofId !== undefined) return { field: "clientId" as const, reason: ofId }
+  const ofSecret = reasonOf(Redacted.value(clientSecret))
+  return ofSecret === undefined
+    ? undefined
+    : { field: "clientSecret" as const, reason: ofSecret }
 }
 
 /** A request without a usable response. */

@@ -8,7 +8,11 @@ import { expect, test } from "tstyche"
 declare const dpop: Dpop.Dpop
 
 const urls = { authUrl: "https://auth.store.example", apiUrl: "https://api.store.example" }
-const secret = { ...urls, clientId: "demo-client", clientSecret: Redacted.make("an invented secret") }
+const secret = {
+  ...urls,
+  clientId: "demo-client",
+  clientSecret: Redacted.make("an invented secret")
+}
 const effect = { ...urls, credentials: ClientCredentials.fromConfig() }
 
 test("Dpop.bind takes the options of every layer, and returns them", () => {

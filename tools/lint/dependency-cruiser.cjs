@@ -24,6 +24,7 @@ const packages = {
   "platform-node": ["core"],
   redis: ["core"],
   sql: ["core"],
+  dpop: ["core"],
   emulator: [],
   cli: ["core", "platform-node", "emulator"]
 }

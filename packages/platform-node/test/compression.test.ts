@@ -6,7 +6,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import { at, get, listen, until } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
 
 type Encode = (bytes: Uint8Array) => Uint8Array
 
@@ -149,7 +149,7 @@ describe("NodeHttp decodes responses", () => {
     const chunk = yield* HttpClient.get(url).pipe(
       Effect.map(({ stream }) => Stream.take(stream, 1)),
       Effect.flatMap(Stream.runHead),
-      Effect.flatten,
+      Effect.map(Option.getOrThrow),
       Effect.provide(NodeHttp.layer(http))
     )
     assert.strictEqual(new TextDecoder().decode(chunk), "the first line\n")

@@ -69,11 +69,11 @@ export default defineConfig({
   resolve: {
     alias: [
       {
-        find: /^@store-api\/(core|platform-node|emulator|redis|sql)$/,
+        find: /^@store-api\/(core|platform-node|emulator|redis|sql|dpop)$/,
         replacement: `${source("$1")}/index.ts`
       },
       {
-        find: /^@store-api\/(core|platform-node|emulator|redis|sql)\/(.+)$/,
+        find: /^@store-api\/(core|platform-node|emulator|redis|sql|dpop)\/(.+)$/,
         replacement: `${source("$1")}/$2.ts`
       }
     ]

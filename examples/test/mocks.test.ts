@@ -27,7 +27,10 @@ type Call = (url: string) => Effect.Effect<unknown, unknown, Scope.Scope>
 const over = (client: Layer.Layer<HttpClient.HttpClient>): Call => (url) =>
   Effect.provide(call(), Layer.provide(StoreAuth.layer(at(url)), client))
 
-const promised = (options: PromiseStoreAuth.FetchOptions): Call => (url) =>
+const promised = (
+  options: PromiseStoreAuth.FetchOptions & NodeStoreAuth.HttpOptions
+): Call =>
+(url) =>
   Effect.acquireUseRelease(
     Effect.sync(() => PromiseStoreAuth.make({ ...options, ...at(url) })),
     (store) =>
@@ -161,6 +164,22 @@ describe("MockAgent", () => {
     pool.intercept({ path: "/orders" }).reply(200, orders, options)
     return agent
   }
+
+  const ways = {
+    NodeStoreAuth: (dispatcher) => (url) =>
+      Effect.provide(call(), NodeStoreAuth.layer({ ...at(url), http: { dispatcher } })),
+    PromiseStoreAuth: (dispatcher) => promised({ http: { dispatcher } })
+  } as const satisfies Record<string, (dispatcher: Undici.MockAgent) => Call>
+
+  it.scopedLive.each(["NodeStoreAuth", "PromiseStoreAuth"] as const)(
+    "sees all requests as http.dispatcher of %s",
+    (name) =>
+      Effect.gen(function*() {
+        const { received, url } = yield* realStore
+        deepStrictEqual(yield* ways[name](agent(url))(url), orders)
+        assert.isEmpty(received)
+      })
+  )
 
   it.scopedLive("sees all requests of undici's fetch as the option fetch", () =>
     Effect.gen(function*() {

@@ -25,7 +25,7 @@ export const line = fileURLToPath(new URL("./line", import.meta.url))
 
 const overlay = fileURLToPath(new URL("./overlay", import.meta.url))
 
-export const packages = ["core", "platform-node", "redis", "sql", "emulator"]
+export const packages = ["core", "platform-node", "redis", "sql", "dpop", "emulator"]
 
 /** Unpublished folders: where each is, and its configuration. */
 const unpublished = {

@@ -30,8 +30,7 @@ const renamed = {
   DateTime: {
     lessThan: "isLessThan",
     lessThanOrEqualTo: "isLessThanOrEqualTo",
-    unsafeMake: "makeUnsafe",
-    unsafeNow: "nowUnsafe"
+    unsafeMake: "makeUnsafe"
   },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
@@ -105,7 +104,6 @@ const renamed = {
     decode: "decodeEffect",
     decodeUnknownEither: "decodeUnknownResult",
     encode: "encodeEffect",
-    JsonNumber: "Finite",
     OptionFromSelf: "Option",
     parseJson: "fromJsonString",
     Redacted: "RedactedFromValue",
@@ -223,8 +221,8 @@ export const patterns = {
   "Schema.NonNegativeInt": "Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))",
   "Schema.String.pipe(Schema.pattern($regex))":
     "Schema.String.check(Schema.isPattern($regex))",
-  "Schema.String.pipe(Schema.pattern($regex), Schema.compose(Schema.NumberFromString), Schema.finite())":
-    "Schema.String.check(Schema.isPattern($regex)).pipe(Schema.decodeTo(Schema.FiniteFromString))",
+  "Schema.String.pipe(Schema.pattern($regex), Schema.compose(Schema.NumberFromString))":
+    "Schema.String.check(Schema.isPattern($regex)).pipe(Schema.decodeTo(Schema.NumberFromString))",
   "Schema.Union($$schemas)": "Schema.Union([$$schemas])",
   "Schema.optionalWith($schema, { as: \"Option\" })": "Schema.OptionFromOptional($schema)",
   "Schema.optionalWith(Schema.transform($from, $to, $options), { default: () => $x })":
@@ -314,7 +312,7 @@ export const patterns = {
 export const omitted = {
   "with a store, two of them share a token, also with options from the configuration":
     "Effect 4 reads the environment once per process, so that a test cannot change it later",
-  "a caller whose token expires after it arrived but before the caller resumes acquires another one":
+  "a caller acquires another token if its token expires before the caller resumes":
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
@@ -351,13 +349,13 @@ export const allowed = {
 /** Words in comments, and code that no pattern can say. */
 export const texts = [
   [
-    "yield* TokenResponse.decode(text)",
-    "yield* Effect.fromResult(TokenResponse.decode(text))"
+    "const decoded = yield* decodedResponse",
+    "const decoded = yield* Effect.fromResult(decodedResponse)"
   ],
   // `fetch` of Node 24 takes no dispatcher of undici 8, unless it is wrapped.
   [
-    "const connections = yield* NodeHttpClient.Dispatcher\n",
-    "const connections = new Undici.Dispatcher1Wrapper(yield* NodeHttpClient.Dispatcher)\n"
+    "(dispatcher: Undici.Dispatcher): Undici.Dispatcher => dispatcher\n",
+    "(dispatcher: Undici.Dispatcher): Undici.Dispatcher =>\n  new Undici.Dispatcher1Wrapper(dispatcher)\n"
   ],
   [
     "fetch(input, { ...init, dispatcher } as RequestInit)",

@@ -24,6 +24,7 @@ const packages = {
   "platform-node": ["core"],
   redis: ["core"],
   sql: ["core"],
+  dpop: ["core"],
   emulator: [],
   cli: ["core", "platform-node", "emulator"]
 }
@@ -89,6 +90,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: "node_modules|/dist/|^tools/effect4/line/packages" },
+    // Compiled files, of which some belong to sources that are gone.
+    exclude: { path: "/\\.tsbuild/" },
     tsPreCompilationDeps: true,
     // Resolves the packages to their sources, without a build. The path must be absolute.
     tsConfig: { fileName: `${__dirname}/../tsconfig.sources.json` },

@@ -80,6 +80,10 @@ const parts = {
   sql: {
     "SqlTokenStore internal/lazyStore internal/reason": "SqlTokenStore",
     "internal/retry internal/statements internal/store": "SqlTokenStore"
+  },
+  dpop: {
+    "Dpop internal/signingKey": "proofs",
+    "internal/proofs": "proofs servers"
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * `npm run runtimes`: runs core's contract on each runtime of pins.json. With names, such as `-- node26 bun`, it runs
- * only on these.
+ * `npm run runtimes`: runs core's contract on each runtime of pins.json, and the clients of `@store-api/platform-node`
+ * on all but workerd. With names, such as `-- node26 bun`, it runs only on these.
  *
  * Builds the contract as an application with installed packages: Node, Bun and Deno import the built packages from its
  * folder, and workerd gets one module that contains everything. Each process has a deadline.
@@ -57,10 +57,14 @@ const bundleAll = async () => {
   for (const name of ["effect", "@effect/platform"]) {
     link(name, join("packages/core/node_modules", name))
   }
-  for (const name of ["core", "emulator"]) link(`@store-api/${name}`, join("packages", name))
+  link("@effect/platform-node", "packages/platform-node/node_modules/@effect/platform-node")
+  for (const name of ["core", "emulator", "platform-node"]) {
+    link(`@store-api/${name}`, join("packages", name))
+  }
   const contents = `import { runAll } from "./Check.js"
     import { checks } from "./contract.js"
-    await runAll(checks({ certificates: true }), process.argv[2])`
+    import * as platformNode from "./platformNode.js"
+    await runAll([...checks({ certificates: true }), ...platformNode.checks], process.argv[2])`
   const installed = { ...options, packages: "external" }
   await bundle({
     ...installed,
@@ -118,7 +122,10 @@ const flags = {
     "--no-config",
     "--no-lock",
     "--node-modules-dir=manual",
-    "--allow-net=127.0.0.1"
+    "--allow-net=127.0.0.1",
+    "--allow-env",
+    "--allow-read",
+    "--allow-sys"
   ]
 }
 

@@ -38,9 +38,9 @@ const groups = {
     "benchmarks"
   ]
     .map((name) => `docs/evidence/${name}.md`),
-  "Packages": ["core", "platform-node", "redis", "sql", "cli", "emulator"].map((name) =>
-    `packages/${name}`
-  ),
+  "Packages": ["core", "platform-node", "redis", "sql", "dpop", "cli", "emulator"].map((
+    name
+  ) => `packages/${name}`),
   "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]
 }
 

@@ -1,7 +1,6 @@
 import { type AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Clock, Context, Effect, Equal, Layer, Ref, Schedule, Stream } from "effect"
-import { atRetryAt } from "./retry.js"
 
 /**
  * Acquires a token while the layer is built. Wrong credentials fail the start. An outage of the token endpoint does
@@ -36,7 +35,7 @@ export const tokens = Stream.unwrap(Effect.gen(function*() {
   const pause = yield* Ref.make(0)
   const next = Effect.gen(function*() {
     yield* Effect.sleep(yield* Ref.get(pause))
-    const token = yield* Effect.retry(get, atRetryAt(Infinity))
+    const token = yield* Effect.retry(get, AccessTokenError.atRetryAt(Infinity))
     yield* Ref.set(pause, millisToNext(token, yield* Clock.currentTimeMillis))
     return token
   })

@@ -54,7 +54,7 @@ export interface Options {
   readonly header?: {
     /** The name of the header. Case does not matter. */
     readonly name: string
-    /** Returns the header value for a token. It must be printable ASCII. Default: its type and the token. */
+    /** Returns the header value for a token. It must be printable ASCII. Default `Bearer <token>`. */
     readonly format?: ((accessToken: string) => string) | undefined
   } | undefined
   /** Whether a request is repeated after a 401. Default `true`. `RetryUnauthorized` overrides it for a request. */

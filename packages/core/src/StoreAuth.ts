@@ -212,7 +212,7 @@ export const make = (
 export const layer = (
   options: Options
 ): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
-  compose(options, () => endpoint(options))
+  Layer.provide(layerFromSource(options), layerSource(options))
 
 /**
  * `layer` with one token for all processes, which they share through the `TokenStore` in the context. Only processes
@@ -241,11 +241,7 @@ export const layerShared = (
   Services,
   ConfigurationError | CredentialsError,
   HttpClient.HttpClient | TokenStore
-> =>
-  compose(options, () => {
-    const shared = { ...options.shared, leeway: options.provider?.leeway }
-    return Layer.provide(SharedTokenSource.layer(shared), endpoint(options))
-  })
+> => Layer.provide(layerFromSource(options), layerSharedSource(options))
 
 /**
  * `layer` with the `TokenSource` in the context instead of the token endpoint. Fails with `ConfigurationError` if an
@@ -275,7 +271,95 @@ export const layerFromSource = (
   Services,
   ConfigurationError,
   TokenSource.TokenSource | HttpClient.HttpClient
-> => compose(options, () => Layer.empty)
+> =>
+  Layer.unwrapEffect(Effect.gen(function*() {
+    yield* checkOptions(options)
+    const { allowInsecure, apiUrl, provider, transformClient } = options
+    const client = { ...options.client, apiUrl, allowInsecure }
+    const origins = Effect.map(trustedOrigins.make(client), ({ origins }) => origins)
+    return AuthorizedHttpClient.layer(client).pipe(
+      Layer.provide(transformedClient(transformClient, origins)),
+      Layer.provideMerge(AccessTokenProvider.layer(provider))
+    )
+  }))
+
+/**
+ * Provides the `TokenSource` of `layer`: it asks the token endpoint, through the `HttpClient` in the context. Use it
+ * with `layerFromSource` and the same options, to give token requests a client of their own, such as one with other
+ * connections or another proxy. Fails with the errors of `layer`.
+ *
+ * @example
+ * ```ts
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ClientCredentials, StoreAuth } from "@store-api/core"
+ * import { Layer } from "effect"
+ *
+ * const options: StoreAuth.Options = {
+ *   authUrl: "https://auth.store.example",
+ *   apiUrl: "https://api.store.example",
+ *   credentials: ClientCredentials.fromConfig()
+ * }
+ *
+ * const SourceLive = StoreAuth.layerSource(options).pipe(Layer.provide(FetchHttpClient.layer))
+ *
+ * const StoreAuthLive = StoreAuth.layerFromSource(options).pipe(
+ *   Layer.provide([SourceLive, Layer.fresh(FetchHttpClient.layer)])
+ * )
+ * ```
+ *
+ * @since 1.0.0
+ * @category layers
+ */
+export const layerSource = (
+  options: Options
+): Layer.Layer<
+  TokenSource.TokenSource,
+  ConfigurationError | CredentialsError,
+  HttpClient.HttpClient
+> =>
+  Layer.unwrapEffect(Effect.gen(function*() {
+    yield* checkOptions(options)
+    const { allowInsecure, authUrl, transformClient } = options
+    const credentials = yield* credentialsOf(options)
+    const endpoint = { ...options.endpoint, authUrl, allowInsecure, credentials }
+    const origins = Effect.map(
+      urlWithQuery("authUrl", authUrl, allowInsecure),
+      ({ origin }) => [origin]
+    )
+    return Layer.provide(
+      TokenEndpoint.layer(endpoint),
+      transformedClient(transformClient, origins)
+    )
+  }))
+
+/**
+ * `layerSource` for `layerShared`: it shares its tokens through the `TokenStore` in the context. Fails with the errors
+ * of `layer`.
+ *
+ * @example
+ * ```ts
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { StoreAuth, TokenStore } from "@store-api/core"
+ * import { Layer } from "effect"
+ *
+ * const sourceOf = (options: StoreAuth.Options & StoreAuth.Sharing) =>
+ *   StoreAuth.layerSharedSource(options).pipe(Layer.provide([FetchHttpClient.layer, TokenStore.layerMemory]))
+ * ```
+ *
+ * @since 1.0.0
+ * @category layers
+ */
+export const layerSharedSource = (
+  options: Options & Sharing
+): Layer.Layer<
+  TokenSource.TokenSource,
+  ConfigurationError | CredentialsError,
+  HttpClient.HttpClient | TokenStore
+> =>
+  Layer.unwrapEffect(Effect.map(checkOptions(options), () => {
+    const shared = { ...options.shared, leeway: options.provider?.leeway }
+    return Layer.provide(SharedTokenSource.layer(shared), layerSource(options))
+  }))
 
 /**
  * Reads the options from the variables `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
@@ -353,27 +437,14 @@ export const layerSharedConfig = (
   HttpClient.HttpClient | TokenStore
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & Sharing>(options), layerShared))
 
-/** Provides the authorized client and the provider over a source. */
-const compose = <A, E, R>(
-  options: SourceOptions & Partial<Options & Sharing>,
-  source: () => Layer.Layer<A, E, R>
-) =>
-  Layer.unwrapEffect(Effect.gen(function*() {
-    yield* checkKinds(composed, options, {
-      allowInsecure: "boolean",
-      client: "object",
-      endpoint: "object",
-      shared: "object",
-      transformClient: "function"
-    })
-    const { allowInsecure, apiUrl, provider, transformClient } = options
-    const client = { ...options.client, apiUrl, allowInsecure }
-    const origins = Effect.map(trustedOrigins.make(client), ({ origins }) => origins)
-    return AuthorizedHttpClient.layer(client).pipe(
-      Layer.provide(transformedClient(transformClient, origins)),
-      Layer.provideMerge(Layer.provide(AccessTokenProvider.layer(provider), source()))
-    )
-  }))
+const checkOptions = (options: SourceOptions & Partial<Options & Sharing>) =>
+  checkKinds(composed, options, {
+    allowInsecure: "boolean",
+    client: "object",
+    endpoint: "object",
+    shared: "object",
+    transformClient: "function"
+  })
 
 /** Called once for the endpoint and once for the APIs: the token must not go to `authUrl`, nor the secret to an API. */
 const transformedClient = (
@@ -390,21 +461,6 @@ const transformedClient = (
       return yield* unusable("transformClient", "must return an HttpClient")
     })
   )
-
-/** Provides the source that asks the token endpoint. */
-const endpoint = (options: Options) =>
-  Layer.unwrapEffect(Effect.map(credentialsOf(options), (credentials) => {
-    const { allowInsecure, authUrl, transformClient } = options
-    const endpoint = { ...options.endpoint, authUrl, allowInsecure, credentials }
-    const origins = Effect.map(
-      urlWithQuery("authUrl", authUrl, allowInsecure),
-      ({ origin }) => [origin]
-    )
-    return Layer.provide(
-      TokenEndpoint.layer(endpoint),
-      transformedClient(transformClient, origins)
-    )
-  }))
 
 /** Checks a client id and secret when the layer is built. The effect `credentials` runs at each acquisition. */
 const credentialsOf = (options: Options) =>

@@ -56,7 +56,7 @@ const Scope = Schema.Union(
 
 /**
  * The schema of a successful response (the specification, "Token response"). Only `access_token` is required (RFC 6749
- * §5.1). `decode` keeps unknown fields. A field of another type counts as missing, except for `token_type` and
+ * §5.1). Unknown fields are ignored. A field of another type counts as missing, except for `token_type` and
  * `expires_in`.
  *
  * @see decode
@@ -110,8 +110,7 @@ const decoderOf = <I>(
   problems: TokenResponseError["problems"]
 ) => {
   const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(response), {
-    errors: "all",
-    onExcessProperty: "preserve"
+    errors: "all"
   })
   return (body: string) =>
     Either.mapLeft(decodeJson(body), ({ issue }) => {
@@ -134,8 +133,8 @@ const decoders = {
 }
 
 /**
- * Decodes the body of a successful response, and keeps its unknown fields. Fails with `TokenResponseError`, which lists
- * the paths of unusable fields and what was expected, never a value. `tokenType` is the type that the request expects,
+ * Decodes the body of a successful response. Fails with `TokenResponseError`, which lists the paths of unusable fields
+ * and what was expected, never a value. `tokenType` is the type that the request expects,
  * by default `Bearer`: any but DPoP, MAC and PoP.
  *
  * @example

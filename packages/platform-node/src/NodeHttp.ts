@@ -3,7 +3,8 @@
  *
  * @since 1.0.0
  */
-import type * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Config from "effect/Config"
@@ -11,12 +12,19 @@ import type * as ConfigError from "effect/ConfigError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import * as bun from "./internal/bun.js"
+import { decode } from "./internal/decoding.js"
 import * as dispatcher from "./internal/dispatcher.js"
+import * as proxy from "./internal/proxy.js"
 
 /**
- * Connections, proxy and certificates. Certificates are always checked (RFC 6749 §10.9): no option turns that off, and
- * `NODE_TLS_REJECT_UNAUTHORIZED` has no effect. They are parsed once, when the layer is built. To use a renewed
- * certificate, build the layer again before the old one expires.
+ * Connections, proxy and certificates, or a dispatcher of your own. Certificates are always checked (RFC 6749 §10.9):
+ * no option turns that off, and `NODE_TLS_REJECT_UNAUTHORIZED` has no effect. They are parsed once, when the layer is
+ * built. To use a renewed certificate, build the layer again before the old one expires.
+ *
+ * Bun replaces undici. There, `fetch` sends all requests and reads the proxy variables, and layers fail with
+ * `ConfigurationError` if you set an option, except `proxy: "env"`. Bun sends even requests to this machine through the
+ * proxy, unless `NO_PROXY` names it.
  *
  * @see layer
  *
@@ -25,8 +33,8 @@ import * as dispatcher from "./internal/dispatcher.js"
  */
 export interface Options {
   /**
-   * The largest number of sockets to one origin, at least 1. Further requests wait for a free socket. Default: no
-   * limit.
+   * The largest number of sockets to one origin, at least 1. Further requests wait for a free socket. Token requests of
+   * `NodeStoreAuth` and `PromiseStoreAuth` have as many of their own. Default: no limit.
    */
   readonly connections?: number | undefined
   /**
@@ -38,7 +46,8 @@ export interface Options {
   readonly proxy?: URL | "env" | "none" | undefined
   /**
    * Certificate authorities in PEM, in addition to those that Node trusts (including `NODE_EXTRA_CA_CERTS`). One text
-   * may hold several certificates. Default none.
+   * may hold several certificates. Under `--use-openssl-ca`, where Node trusts the files of OpenSSL, `ca` replaces
+   * them: include them in `ca`, or use `--use-system-ca` or `NODE_EXTRA_CA_CERTS` instead. Default none.
    */
   readonly ca?: string | Uint8Array | ReadonlyArray<string | Uint8Array> | undefined
   /**
@@ -48,11 +57,32 @@ export interface Options {
   readonly cert?: string | Uint8Array | undefined
   /** The private key of `cert` in PEM, without a passphrase. Requires `cert`. Default none. */
   readonly key?: Redacted.Redacted | undefined
+  /**
+   * An undici dispatcher of your own, such as a `MockAgent`, for all requests. It may come from any version of undici.
+   * It stays open when the scope closes, and its responses arrive as it returns them, compressed or not. Not allowed
+   * together with another option. Default: one with the other options.
+   */
+  readonly dispatcher?: Dispatcher | undefined
 }
 
 /**
- * Provides the undici dispatcher, for HTTP clients that you build yourself. Fails with `ConfigurationError` when an
- * option or a proxy variable is unusable. The error never contains the value.
+ * A dispatcher of undici, in any of its versions, such as an `Agent` or a `MockAgent`.
+ *
+ * @see layer
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface Dispatcher {
+  /** Sends a request, and calls a handler with its response. */
+  readonly dispatch: (...parameters: never) => unknown
+  /** Sends a request, and returns a promise of its response. */
+  readonly request: (...parameters: never) => unknown
+}
+
+/**
+ * Provides the undici dispatcher, for HTTP clients that you build yourself. It decodes compressed responses. Fails with
+ * `ConfigurationError` when an option or a proxy variable is unusable. The error never contains the value.
  *
  * When the scope closes, requests in flight fail and all sockets close at once.
  *
@@ -73,11 +103,18 @@ export interface Options {
 export const layerDispatcher = (
   options: Options = {}
 ): Layer.Layer<NodeHttpClient.Dispatcher, ConfigurationError> =>
-  Layer.scoped(NodeHttpClient.Dispatcher, dispatcher.make(options))
+  Layer.scoped(
+    NodeHttpClient.Dispatcher,
+    Effect.map(
+      dispatcher.make(options),
+      (made) => options.dispatcher === undefined ? decode(made) : made
+    )
+  )
 
 /**
- * Provides an `HttpClient` that reuses its connections. Fails with `ConfigurationError` when an option or a proxy
- * variable is unusable. Building the layer sends no request.
+ * Provides an `HttpClient` that reuses its connections, and decodes responses that are compressed with gzip, deflate or
+ * br. It does not ask for compression: for that, set the header `Accept-Encoding`. Fails with `ConfigurationError` when
+ * an option or a proxy variable is unusable. Building the layer sends no request.
  *
  * undici reads the proxy variables. `http_proxy` takes precedence over `HTTP_PROXY`, and so on. `HTTPS_PROXY` defaults
  * to `HTTP_PROXY`. An empty variable means no proxy. The layer reads both when it is built, and `NO_PROXY` at each
@@ -103,7 +140,29 @@ export const layerDispatcher = (
 export const layer = (
   options: Options = {}
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
-  Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher, layerDispatcher(options))
+  Layer.suspend(() => bun.isRunning() ? bun.layer(options) : layerUndici(options))
+
+const layerUndici = (options: Options) =>
+  Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, describeProxy)).pipe(
+    // Fresh, because a program that builds this layer twice would use the first dispatcher for both.
+    Layer.provide(Layer.fresh(NodeHttpClient.layerUndiciWithoutDispatcher)),
+    Layer.provide(layerDispatcher(options))
+  )
+
+/** The error of undici has the status of the proxy in its cause only. */
+const describeProxy = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
+  HttpClient.transform(client, (response, request) =>
+    Effect.mapError(response, (error) => {
+      const description = proxy.describeRefusal(error.cause)
+      return description === undefined
+        ? error
+        : new HttpClientError.RequestError({
+          request,
+          reason: "Transport",
+          cause: error.cause,
+          description
+        })
+    }))
 
 /**
  * Like `layer`, with options from the configuration: one `Config` for all options, or one for each. Also fails with

@@ -4,14 +4,16 @@
  *
  * @since 1.0.0
  */
+import type * as HttpClient from "@effect/platform/HttpClient"
 import type { ConfigurationError, CredentialsError } from "@store-api/core/AccessTokenError"
-import type { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
-import type { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
+import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
+import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
 import * as StoreAuth from "@store-api/core/StoreAuth"
 import type { TokenSource } from "@store-api/core/TokenSource"
 import type { TokenStore } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
@@ -27,7 +29,10 @@ import * as NodeHttp from "./NodeHttp.js"
  * @category models
  */
 export interface HttpOptions {
-  /** Connections, proxy and certificates for token requests and API requests. Each option has a default. */
+  /**
+   * Connections, proxy and certificates for token requests and API requests, which share no connection. Each option has
+   * a default.
+   */
   readonly http?: NodeHttp.Options | undefined
 }
 
@@ -94,10 +99,10 @@ export type Options = SecretOptions | CredentialsOptions
 export const make = (
   options: Options
 ): Effect.Effect<StoreAuth.StoreAuth, ConfigurationError | CredentialsError, Scope.Scope> =>
-  Effect.flatMap(
-    Layer.build(http(options)),
-    (http) => Effect.provide(StoreAuth.make(options), http)
-  )
+  Effect.map(Layer.build(layer(options)), (context) => ({
+    provider: Context.get(context, AccessTokenProvider),
+    client: Context.get(context, AuthorizedHttpClient)
+  }))
 
 /**
  * Provides the provider and the authorized client. Bind the result to a constant: each call of `layer` creates another
@@ -135,7 +140,7 @@ export const layer = (
 ): Layer.Layer<
   AccessTokenProvider | AuthorizedHttpClient,
   ConfigurationError | CredentialsError
-> => Layer.provide(StoreAuth.layer(options), http(options))
+> => withConnections(options, StoreAuth.layerSource(options))
 
 /**
  * Like `layer`, and shares the token between processes through the `TokenStore` in the context, so that they send one
@@ -165,7 +170,7 @@ export const layerShared = (
   AccessTokenProvider | AuthorizedHttpClient,
   ConfigurationError | CredentialsError,
   TokenStore
-> => Layer.provide(StoreAuth.layerShared(options), http(options))
+> => withConnections(options, StoreAuth.layerSharedSource(options))
 
 /**
  * Like `layer`, over the `TokenSource` in the context. Fails with `ConfigurationError` when an option is unusable.
@@ -254,6 +259,17 @@ export const layerSharedConfig = (
     Effect.map(Config.unwrap<Options & StoreAuth.Sharing>(options), layerShared)
   )
 
-/** `StoreAuth` finds options that are not an object. */
+/**
+ * Token requests have their own connections, so that API requests, which may occupy all of theirs for long, cannot keep
+ * a token request waiting.
+ */
+const withConnections = <E, R>(
+  options: SourceOptions,
+  source: Layer.Layer<TokenSource, E, HttpClient.HttpClient | R>
+) => Layer.provide(layerFromSource(options), Layer.provide(source, http(options)))
+
+/**
+ * Each layer that this returns has its own connections. `StoreAuth` finds options that are not an object.
+ */
 const http = (options: HttpOptions) =>
   NodeHttp.layer(Predicate.hasProperty(options, "http") ? options.http : undefined)

@@ -71,7 +71,8 @@ const ofHttp: Wrong<NodeHttp.Options> = {
   ],
   ca: [...notA.list, [null], ["a canary"], [5]],
   cert: [...notA.text, "", "a canary"],
-  key: notA.secret.filter(Predicate.not(Redacted.isRedacted))
+  key: notA.secret.filter(Predicate.not(Redacted.isRedacted)),
+  dispatcher: [...notA.object, {}, { dispatch: () => "canary" }, { dispatch: 5, request: 5 }]
 }
 
 test.live.each(Object.entries(ofHttp))(

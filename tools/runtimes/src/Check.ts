@@ -1,6 +1,11 @@
 /** A check: a statement, and an effect that fails, or ends with a defect, if the statement is false. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import {
+  type AccessTokenError,
+  AccessTokenProvider,
+  AuthorizedHttpClient,
+  StoreAuth
+} from "@store-api/core"
 import type { Scenario } from "@store-api/emulator"
 import { Cause, Console, Context, Effect, Exit, Layer, Redacted, type Scope } from "effect"
 import type { YieldWrap } from "effect/Utils"
@@ -82,7 +87,13 @@ export const startEmulator = (setup: Setup = {}) =>
   })
 
 /** The layer over the runtime's own `fetch`, as in an application. */
-export const storeAuth = (options: StoreAuth.Options) =>
+export const storeAuth = (
+  options: StoreAuth.Options
+): Effect.Effect<
+  StoreAuth.StoreAuth,
+  AccessTokenError.ConfigurationError | AccessTokenError.CredentialsError,
+  Scope.Scope
+> =>
   Effect.map(
     Layer.build(Layer.provide(StoreAuth.layer(options), FetchHttpClient.layer)),
     (context) => ({
@@ -98,7 +109,7 @@ export const store = ({ tls, tokenLife, ...given }: Setup & Partial<Options> = {
   Effect.gen(function*() {
     const emulator = yield* startEmulator({ tls, tokenLife })
     const { clientId, clientSecret, url } = emulator
-    const options = {
+    const options: StoreAuth.SecretOptions = {
       authUrl: url,
       apiUrl: url,
       clientId,

@@ -114,6 +114,18 @@ describe("the results of the authorized client lack the header", () => {
     assert.isFalse("authorization" in response)
   })
 
+  test("a response and an error lack a proof that was added below, which is as private", function*() {
+    const proof = Canary.token()
+    const prove = HttpClient.mapRequest(HttpClientRequest.setHeader("dpop", proof.value))
+    const client = yield* makeClient(respond(404, "{}"), {}, prove)
+    const response = yield* client.get("/orders")
+    const error = yield* Effect.flip(HttpClientResponse.filterStatusOk(response))
+    const leaks = (value: unknown) => Canary.leaksInOutputs(render("it", value), [proof])
+    deepStrictEqual([...leaks(response), ...leaks(error)], [])
+    const naive = prove(HttpClient.make((request) => respond(404, "{}")(request)))
+    assert.isNotEmpty(leaks(yield* naive.get("https://api.store.example/v1/orders")), "control")
+  })
+
   test("a response whose body was read lacks the header", function*() {
     const { response } = yield* post
     yield* response.json

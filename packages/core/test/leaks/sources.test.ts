@@ -122,6 +122,8 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/core/src/internal/sharing/seal.ts": 2,
   "packages/core/src/internal/sharing/storedToken.ts": 1,
   "packages/core/src/TokenRequest.ts": 4,
+  "packages/dpop/src/Dpop.ts": 1,
+  "packages/dpop/src/internal/signingKey.ts": 1,
   "packages/platform-node/src/internal/tls.ts": 1,
   "packages/redis/src/internal/connection.ts": 1
 }
@@ -149,7 +151,7 @@ const uses = (source: string): number => {
 
 describe("a redacted value", () => {
   it("is read only to build a header, body or connection, find an echo, or seal or print a token (CWE-522)", () => {
-    const found = ["cli", "core", "platform-node", "redis", "sql"].flatMap((name) =>
+    const found = ["cli", "core", "dpop", "platform-node", "redis", "sql"].flatMap((name) =>
       sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) =>
         count > 0
       )

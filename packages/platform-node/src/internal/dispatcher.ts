@@ -1,7 +1,11 @@
 import type * as Net from "node:net"
 import * as Undici from "@effect/platform-node/Undici"
+import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
-import { check, checkRecord } from "./options.js"
+import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
+import * as bun from "./bun.js"
+import { check, checkRecord, unusable } from "./options.js"
 import * as proxy from "./proxy.js"
 import * as tls from "./tls.js"
 
@@ -9,12 +13,41 @@ import * as tls from "./tls.js"
 interface Options extends tls.Options {
   readonly connections?: number | undefined
   readonly proxy?: URL | "env" | "none" | undefined
+  readonly dispatcher?: object | undefined
 }
 
-/** Creates undici's dispatcher, which is destroyed with the scope. */
-export const make = (options: Options) =>
+/** Returns the user's own dispatcher, which stays open, or one that is destroyed with the scope. */
+export const make = (
+  options: Options
+): Effect.Effect<Undici.Dispatcher, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
     yield* checkRecord("http", options)
+    if (bun.isRunning()) {
+      return yield* unusable("http", "cannot be a dispatcher on Bun, which replaces undici")
+    }
+    const { dispatcher, ...others } = options
+    return yield* dispatcher === undefined ? create(others) : checkOwn(dispatcher, others)
+  })
+
+const checkOwn = (own: object, others: object) =>
+  Effect.gen(function*() {
+    const other = Object.entries(others).find(([, value]) => value !== undefined)
+    if (other !== undefined) {
+      return yield* unusable(
+        "http.dispatcher",
+        `must not be given together with http.${other[0]}`
+      )
+    }
+    const isDispatcher = ["dispatch", "request"].every((name) =>
+      Predicate.hasProperty(own, name) && Predicate.isFunction(own[name])
+    )
+    yield* check("http.dispatcher", isDispatcher, "must be a dispatcher of undici")
+    // Users may have another version of undici, whose types differ.
+    return own as Undici.Dispatcher
+  })
+
+const create = (options: Omit<Options, "dispatcher">) =>
+  Effect.gen(function*() {
     const { connections, proxy: choice = "env" } = options
     const isUsable = connections === undefined ||
       (Number.isSafeInteger(connections) && connections >= 1)
@@ -61,3 +94,6 @@ const destroyAll = (sockets: ReadonlySet<Net.Socket>): Effect.Effect<void> =>
   Effect.sync(() =>
     sockets.forEach((socket) => socket.destroy(new Undici.errors.ClientDestroyedError()))
   )
+
+/** Adapts a dispatcher to the global `fetch`, which comes with the undici of Node. */
+export const forFetch = (dispatcher: Undici.Dispatcher): Undici.Dispatcher => dispatcher

@@ -1,4 +1,5 @@
 /** Sends requests with the global `fetch` or another one, through the authorized client. */
+import { AsyncLocalStorage } from "node:async_hooks"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as Headers from "@effect/platform/Headers"
 import * as HttpBody from "@effect/platform/HttpBody"
@@ -7,7 +8,6 @@ import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import type { HttpMethod } from "@effect/platform/HttpMethod"
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
 import * as Context from "effect/Context"
@@ -16,8 +16,13 @@ import { constVoid, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as NodeHttp from "../NodeHttp.js"
+import * as bun from "./bun.js"
+import * as dispatchers from "./dispatcher.js"
+import { fetchThrough, type Send } from "./fetchThrough.js"
+import * as proxy from "./proxy.js"
 
 export type Fetch = typeof globalThis.fetch
 
@@ -29,6 +34,8 @@ export interface Call {
   readonly url: string
   /** What `fetch` makes of its arguments. Its signal follows the caller's as long as `request` and `input` exist. */
   readonly request: Request
+  /** Runs a function in the caller's async context. Fibers that wait may continue in that of another one. */
+  readonly inContext: <A>(run: () => A) => A
   /** The response that arrived last. */
   response?: Response
 }
@@ -38,7 +45,8 @@ export const makeCall = (input: Call["input"], init: Call["init"]): Call => {
   const isUrl = Predicate.isString(input) || input instanceof URL
   // The client resolves relative URLs, which `Request` does not take.
   const request = new Request(isUrl ? "http://localhost" : input, init)
-  return { input, init, url: isUrl ? String(input) : request.url, request }
+  const url = isUrl ? String(input) : request.url
+  return { input, init, url, request, inContext: AsyncLocalStorage.snapshot() }
 }
 
 /** The call to which a request belongs. */
@@ -47,27 +55,33 @@ class CurrentCall extends Context.Reference<CurrentCall>()(
   { defaultValue: (): Call | undefined => undefined }
 ) {}
 
-/** Provides the client of `NodeHttp.layer`, except that the global `fetch` sends the requests of a call. */
+/**
+ * Provides the client of `NodeHttp.layer`, except that the global `fetch` sends the requests of a call, over its own
+ * connections: calls, which may occupy all of theirs for long, cannot keep a token request waiting.
+ */
 export const layer = (
   options: NodeHttp.Options | undefined
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
-  Layer.effect(
+  Layer.scoped(
     HttpClient.HttpClient,
     Effect.gen(function*() {
       const client = yield* HttpClient.HttpClient
-      const dispatcher = yield* NodeHttpClient.Dispatcher
-      return withCalls(
-        client,
-        withKnownSignals((url, init) =>
-          // The DOM types lack `dispatcher`.
-          globalThis.fetch(url, { ...init, dispatcher } as RequestInit)
-        )
-      )
+      return withCalls(client, withKnownSignals(yield* makeFetch(options ?? {})))
     })
-  ).pipe(
-    Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher),
-    Layer.provide(NodeHttp.layerDispatcher(options))
-  )
+  ).pipe(Layer.provide(NodeHttp.layer(options)))
+
+const makeFetch = (
+  options: NodeHttp.Options
+): Effect.Effect<Send, ConfigurationError, Scope.Scope> =>
+  Effect.gen(function*() {
+    if (bun.isRunning()) return (url, init) => globalThis.fetch(url, init)
+    if (options.dispatcher !== undefined) {
+      return fetchThrough(yield* dispatchers.make(options))
+    }
+    const dispatcher = dispatchers.forFetch(yield* dispatchers.make(options))
+    // The DOM types lack `dispatcher`.
+    return (url, init) => globalThis.fetch(url, { ...init, dispatcher } as RequestInit)
+  })
 
 /** The global `fetch` when this module was loaded, to recognise it. */
 const initial = globalThis.fetch
@@ -76,21 +90,20 @@ const initial = globalThis.fetch
 export const layerFetch = (fetch: Fetch): Layer.Layer<HttpClient.HttpClient> =>
   Layer.unwrapEffect(Effect.sync(() => {
     // A mock may replace the global `fetch` later, or has already replaced it.
+    const isGlobal = [initial, globalThis.fetch].includes(fetch)
     const current = withKnownSignals(
-      [initial, globalThis.fetch].includes(fetch)
-        ? (input, init) => globalThis.fetch(input, init)
-        : fetch
+      isGlobal ? (url, init) => globalThis.fetch(url, init) : fetch
     )
     return Layer.effect(
       HttpClient.HttpClient,
       Effect.map(HttpClient.HttpClient, (client) => withCalls(client, current))
     ).pipe(
       Layer.provide(FetchHttpClient.layer),
-      // A string, as in the requests of a call.
       Layer.provide(
         Layer.succeed(
           FetchHttpClient.Fetch,
-          (url, init) => current(url instanceof URL ? url.href : url, init)
+          // The client passes a `URL`. A mock gets a string, as for the requests of a call.
+          (url, init = {}) => current((url as URL).href, init)
         )
       )
     )
@@ -101,13 +114,13 @@ const makeRequest = Option.liftThrowable((init: RequestInit) =>
 )
 
 /** Node 24 refuses the signals of jsdom and happy-dom. There, a request goes on after its call has ended. */
-const withKnownSignals = (fetch: Fetch): Fetch =>
+const withKnownSignals = (fetch: Send): Send =>
   Option.isSome(makeRequest({ signal: new AbortController().signal }))
     ? fetch
-    : (input, init) => fetch(input, { ...init, signal: null })
+    : (url, init) => fetch(url, { ...init, signal: null })
 
 /** Sends the requests of a call with `fetch`, and all others with the client. */
-const withCalls = (client: HttpClient.HttpClient, fetch: Fetch) =>
+const withCalls = (client: HttpClient.HttpClient, fetch: Send) =>
   HttpClient.transform(
     client,
     (response, request) =>
@@ -163,7 +176,7 @@ export const discard = ({ request: { body } }: Call, reason: unknown): void => {
 const send = (
   call: Call,
   request: HttpClientRequest.HttpClientRequest,
-  fetch: Fetch
+  fetch: Send
 ) =>
   Effect.tryPromise({
     try: (interrupted) => {
@@ -177,31 +190,35 @@ const send = (
         referrer,
         referrerPolicy
       } = call.request
-      return fetch(
-        Option.match(HttpClientRequest.toUrl(request), {
-          onNone: () => request.url,
-          onSome: String
-        }),
-        {
-          ...call.init,
-          cache,
-          credentials,
-          integrity,
-          keepalive,
-          mode,
-          referrer,
-          referrerPolicy,
-          method: request.method,
-          headers: headersOf(request),
-          body: bodyInit(request.body),
-          duplex: "half",
-          // `fetch` would send the token to the target.
-          redirect: redirect === "error" ? "error" : "manual",
-          signal: endOf(call, interrupted)
-        } as RequestInit
-      ) // the DOM types lack `duplex`
+      const url = Option.match(HttpClientRequest.toUrl(request), {
+        onNone: () => request.url,
+        onSome: String
+      })
+      const init = {
+        ...call.init,
+        cache,
+        credentials,
+        integrity,
+        keepalive,
+        mode,
+        referrer,
+        referrerPolicy,
+        method: request.method,
+        headers: headersOf(request),
+        body: bodyInit(request.body),
+        duplex: "half",
+        // `fetch` would send the token to the target.
+        redirect: redirect === "error" ? "error" : "manual",
+        signal: endOf(call, interrupted)
+      } as RequestInit // the DOM types lack `duplex`
+      return call.inContext(() => fetch(url, init))
     },
-    catch: (cause) => new HttpClientError.RequestError({ request, reason: "Transport", cause })
+    catch: (error) => {
+      // `fetch` has the status of the proxy in its cause only.
+      const refusal = proxy.describeRefusal(error)
+      const cause = refusal === undefined ? error : new TypeError(refusal, { cause: error })
+      return new HttpClientError.RequestError({ request, reason: "Transport", cause })
+    }
   }).pipe(Effect.map((response) => {
     call.response = response
     if (response.body !== null) calls.set(response.body, call)

@@ -2,6 +2,7 @@ import * as Undici from "@effect/platform-node/Undici"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { unusable } from "./options.js"
 
@@ -28,8 +29,7 @@ export const makeDispatcher = (
     )
   }
   return Effect.suspend(() => {
-    const variables = [readVariable("HTTP_PROXY"), readVariable("HTTPS_PROXY")]
-      .filter(({ url }) => url !== "")
+    const variables = readVariables()
     if (variables.length === 0) return direct
     return Effect.zipRight(
       Effect.forEach(variables, ({ name, url }) => checkUrl(name, url)),
@@ -68,6 +68,11 @@ const bypassForLoopback = <R>(
 const isDirect = (origin: string): boolean =>
   URL.canParse(origin) && isLoopback(new URL(origin))
 
+const readVariables = () =>
+  [readVariable("HTTP_PROXY"), readVariable("HTTPS_PROXY")].filter(({ url }) => url !== "")
+
+export const isInEnvironment = (): boolean => readVariables().length > 0
+
 /** Returns the variable that undici uses: the lower-case one, even if it is empty. */
 const readVariable = (name: "HTTP_PROXY" | "HTTPS_PROXY") => {
   const lower = process.env[name.toLowerCase()]
@@ -95,3 +100,15 @@ const checkUrl = (
       )
     )
   )
+
+/**
+ * Describes the error of undici for a proxy that opened no tunnel, which is in the causes of the error of a request.
+ * Returns undefined for another error.
+ */
+export const describeRefusal = (error: unknown): string | undefined => {
+  if (!Predicate.isError(error)) return undefined
+  const [, status] = /^Proxy response \((\d{3})\)/.exec(error.message) ?? []
+  if (status === undefined) return describeRefusal(error.cause)
+  const advice = status === "407" ? ": check the user name and password for the proxy" : ""
+  return `The proxy refused the connection (${status})${advice}.`
+}

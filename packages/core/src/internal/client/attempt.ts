@@ -15,6 +15,7 @@ import {
   TokenResponseError,
   UntrustedOriginError
 } from "../../AccessTokenError.js"
+import * as asyncContext from "../asyncContext.js"
 import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
 import { sameValue } from "../repeatedToken.js"
@@ -127,6 +128,19 @@ export const makeExecute = <E, R>(
     })
   }
 
+  /** After a 401, continues in the caller's async context, so that the repeat is sent there too. */
+  const sendInContext = (request: HttpClientRequest.HttpClientRequest) =>
+    Effect.suspend(() => {
+      const restoreContext = asyncContext.capture()
+      return Effect.flatMap(
+        send(request),
+        (attempt) =>
+          attempt.response.status === 401
+            ? Effect.as(restoreContext, attempt)
+            : Effect.succeed(attempt)
+      )
+    })
+
   const recover = (
     request: HttpClientRequest.HttpClientRequest,
     first: Attempt<E | Failure>
@@ -149,7 +163,7 @@ export const makeExecute = <E, R>(
         if (isNew || isKept || !isRepeatable(rejected) || !(yield* retryUnauthorized)) break
         // The token request may need the connection that the unread 401 occupies.
         yield* boundedBody.drain(attempt.response)
-        attempt = yield* send(request)
+        attempt = yield* sendInContext(request)
       }
       return yield* attempt.result
     })
@@ -158,7 +172,7 @@ export const makeExecute = <E, R>(
     request: HttpClientRequest.HttpClientRequest
   ): Effect.Effect<HttpClientResponse.HttpClientResponse, E | Failure, R> =>
     Effect.flatMap(
-      send(request),
+      sendInContext(request),
       (attempt) => attempt.response.status === 401 ? recover(request, attempt) : attempt.result
     )
 }

@@ -31,7 +31,8 @@ const requestWithoutHeader = (
       Object.create(Object.getPrototypeOf(request) as object) as typeof request,
       request,
       {
-        headers: Headers.remove(request.headers, header)
+        // A proof of possession (RFC 9449), which other packages add, is as private as the token.
+        headers: Headers.remove(Headers.remove(request.headers, header), "dpop")
       }
     )
     : request

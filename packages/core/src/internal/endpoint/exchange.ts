@@ -8,6 +8,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { AccessToken } from "../../AccessToken.js"
@@ -123,15 +124,16 @@ export const exchange = (
       )
     }
     if (text === undefined) return yield* failedRequest("TooLarge")
-    const decoded = yield* Either.mapLeft(
+    const decodedResponse = Either.mapLeft(
       TokenResponse.decode(text, endpoint.request.tokenType),
       (error) => isCompressed(response, text) ? compressedResponse : error
     )
+    const decoded = yield* decodedResponse
     const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     const took = end.monotonic - start.monotonic
     // The earlier of two readings, because the wall clock may have been set since.
     const sentAt = Math.min(start.wall, Math.ceil(end.wall - took))
-    const token = tokenOf(endpoint, decoded, sentAt, sentAt + life)
+    const token = tokenOf(endpoint, text, decoded, sentAt, sentAt + life)
     if (sentAt + life > end.wall) return token
     // The machine slept, or its clock was set forward: another request returns a token that is valid.
     if (took < life) return yield* failedRequest("Timeout")
@@ -180,6 +182,7 @@ const compressedResponse = new TokenResponseError({
 /** The token of a response. Both times are those of the wall clock. */
 const tokenOf = (
   { request }: Endpoint,
+  text: string,
   response: TokenResponse.TokenResponse,
   sentAt: number,
   expiresAt: number
@@ -194,12 +197,16 @@ const tokenOf = (
     developerEmail: response["developer.email"],
     issuedAt: response.issued_at,
     clientId: response.client_id,
-    extra: extraOf(response)
+    extra: extraOf(text)
   })
 
-const extraOf = (response: TokenResponse.TokenResponse): AccessToken["extra"] => {
-  const fields = Object.entries(response).filter(([name]) =>
-    !Object.hasOwn(TokenResponse.TokenResponse.fields, name)
-  )
+/** The fields of the body that the schema of the response does not have. */
+const extraOf = (text: string): extra.Extra => {
+  const json = Option.getOrUndefined(parseJson(text))
+  const fields = Predicate.isReadonlyRecord(json)
+    ? Object.entries(json).filter(([name]) =>
+      !Object.hasOwn(TokenResponse.TokenResponse.fields, name)
+    )
+    : []
   return fields.length === 0 ? extra.none : Redacted.make(Object.fromEntries(fields))
 }

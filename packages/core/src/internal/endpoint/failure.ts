@@ -188,9 +188,9 @@ export const fromHttpClientError = (
   return failedRequest(isCertificateFault ? "Certificate" : "Transport", code)
 }
 
-/** Whether a proxy answered 407: by the status in an error of Node, or by the message of undici, which has none. */
+/** Whether a proxy answered 407: by the status in an error of Node, or by the message of undici or Bun. */
 const isRefusedByProxy = ({ message, statusCode }: Fault): boolean =>
-  statusCode === 407 || /^Proxy .*\(407\)/.test(String(message))
+  statusCode === 407 || /^Proxy .*\b407\b/.test(String(message))
 
 /** The codes of OpenSSL. */
 const certificateCode =

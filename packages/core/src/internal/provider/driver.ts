@@ -19,6 +19,7 @@ import * as Tracer from "effect/Tracer"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError } from "../../AccessTokenError.js"
 import type * as TokenSource from "../../TokenSource.js"
+import * as asyncContext from "../asyncContext.js"
 import * as instant from "../instant.js"
 import { waitAtMost } from "../waitAtMost.js"
 import { expiredError, isValid, stateOf } from "./heldToken.js"
@@ -121,7 +122,7 @@ export const make = (source: TokenSource.Service, options: tokenPolicy.Options) 
               return action.exit
             case "Wait": {
               const { inFlight } = action
-              return restore(Effect.flatMap(waitFor(action), (exit) =>
+              return restore(Effect.flatMap(asyncContext.keep(waitFor(action)), (exit) =>
                 drive(afterWait({ inFlight, exit }), afterWait)))
             }
             case "Start":

@@ -312,6 +312,8 @@ export const patterns = {
 export const omitted = {
   "with a store, two of them share a token, also with options from the configuration":
     "Effect 4 reads the environment once per process, so that a test cannot change it later",
+  "that is the same for getToken and fetch if a variable is missing":
+    "Effect 4 reads the environment once per process, so that a test cannot change it later",
   "a caller acquires another token if its token expires before the caller resumes":
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "limitation of the security model: a given client that follows redirects sends the token with them":

@@ -209,7 +209,10 @@ export const make = (
     }
     const { leaseMillis, leeway, maxWait, storeTimeout } = yield* limitsOf(options)
     const { sealingKey } = options
-    if (sealingKey !== undefined && textOf(sealingKey) === "") {
+    const isUsableKey = sealingKey === undefined ||
+      (Redacted.isRedacted(sealingKey) && Predicate.isString(Redacted.value(sealingKey)) &&
+        Redacted.value(sealingKey) !== "")
+    if (!isUsableKey) {
       return yield* unusable("shared.sealingKey", "must be a text, wrapped with Redacted.make")
     }
     const { noteRecovery, store } = yield* reliableStore.make(
@@ -323,23 +326,25 @@ const readSealed = (readPurpose: Effect.Effect<TokenSource.Purpose, CredentialsE
 
 const warnUnshared = (message: string) => Effect.as(Effect.logWarning(message), undefined)
 
-/** Empty for a value that is not a `Redacted` text. */
-const textOf = (secret: unknown): string => {
-  const text: unknown = Redacted.isRedacted(secret) ? Redacted.value(secret) : ""
-  return Predicate.isString(text) ? text : ""
-}
-
 /** Returns the longest lifetime in milliseconds. */
 const checkPurpose = ({ maxLifetime, name, secret }: TokenSource.Purpose) =>
   Effect.gen(function*() {
     if (!Array.isArray(name) || name.length === 0) {
       return yield* unusable("TokenSource.purpose.name", "must be a list of texts")
     }
-    if (textOf(secret) === "") {
-      // Anybody could derive the key from a secret that is empty.
-      return yield* Redacted.isRedacted(secret)
-        ? unusable("shared.sealingKey", "is missing, a client without a secret needs it")
-        : unusable("TokenSource.purpose.secret", "must be a text, wrapped with Redacted.make")
+    const text: unknown = Redacted.isRedacted(secret) ? Redacted.value(secret) : undefined
+    if (!Predicate.isString(text)) {
+      return yield* unusable(
+        "TokenSource.purpose.secret",
+        "must be a text, wrapped with Redacted.make"
+      )
+    }
+    // Anybody could derive the key from a secret that is empty.
+    if (text === "") {
+      return yield* unusable(
+        "shared.sealingKey",
+        "is missing, a client without a secret needs it"
+      )
     }
     return yield* positiveDurationOf("TokenSource.purpose.maxLifetime", maxLifetime)
   })

@@ -14,7 +14,7 @@ import { Dpop } from "@store-api/dpop"
 import { NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import { secret } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Clock, Effect, Layer, Redacted, Stream } from "effect"
+import { Clock, Duration, Effect, Layer, Redacted, Stream } from "effect"
 import { importPKCS8, SignJWT } from "jose"
 import { newKey, pemOf } from "./support/keys.js"
 import {
@@ -129,10 +129,11 @@ describe("over three lifetimes of a token", () => {
       mode: "stable"
     })
     const calls = Effect.zipLeft(callsOf(store, 20), Effect.sleep("100 millis"))
-    const statuses = yield* Effect.all(Effect.replicate(calls, 60))
+    const [took, statuses] = yield* Effect.timed(Effect.all(Effect.replicate(calls, 60)))
     deepStrictEqual(new Set(statuses.flat()), new Set([200]))
     assert.isAtLeast(servers.endpoint.issued.size, 3)
-    assert.isAtMost(servers.endpoint.issued.size, 8)
+    // A token is renewed a second after it was acquired at the earliest. A busy machine takes longer.
+    assert.isAtMost(servers.endpoint.issued.size, 2 + Duration.toSeconds(took))
     deepStrictEqual(problemsOf(servers), [])
   })
 })

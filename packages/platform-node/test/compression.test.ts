@@ -1,9 +1,10 @@
 import * as Http from "node:http"
 import { brotliCompressSync, constants, createGzip, deflateSync, gzipSync } from "node:zlib"
-import { HttpClient, HttpClientRequest } from "@effect/platform"
+import { HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import { httpReason } from "@store-api/testing/effectLine"
 import { at, get, listen, until } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Option, Stream } from "effect"
@@ -163,7 +164,8 @@ describe("NodeHttp decodes responses", () => {
     })
     const { url } = yield* listen(server)
     const error = yield* Effect.flip(Effect.provide(get(url), NodeHttp.layer(http)))
-    assert.strictEqual(error._tag, "ResponseError")
+    assert(HttpClientError.isHttpClientError(error))
+    assert.strictEqual(httpReason(error), "Decode")
   })
 })
 

@@ -114,7 +114,7 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/cli/src/commands/run/run.ts": 1,
   "packages/cli/src/commands/token/token.ts": 1,
   "packages/core/src/AccessToken.ts": 1,
-  "packages/core/src/SharedTokenSource.ts": 1,
+  "packages/core/src/SharedTokenSource.ts": 3,
   "packages/core/src/internal/client/attempt.ts": 1,
   "packages/core/src/internal/credentials.ts": 1,
   "packages/core/src/internal/endpoint/failure.ts": 2,

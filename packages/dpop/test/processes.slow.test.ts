@@ -34,6 +34,8 @@ const tokensOf = (pems: ReadonlyArray<string | undefined>) =>
     )
     deepStrictEqual(new Set(statuses.flat()), new Set([200]))
     deepStrictEqual([endpoint.problems, api.problems], [[], []])
+    const refused = api.responses.filter((response) => response.startsWith("401"))
+    assert.strictEqual(refused.length, api.challenges)
     assert.isAbove(api.responses.length, 40, "control")
     return endpoint.issued.size
   })

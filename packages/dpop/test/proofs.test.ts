@@ -183,12 +183,13 @@ describe("a nonce", () => {
   })
 
   test("is that of its own response in the repeat, whatever came in between", function*() {
-    let other: Effect.Effect<unknown> = Effect.void
     const { client, proofs } = scripted(challenge("own"), withNonce("of another"), ok)
-    const delayed = HttpClient.tap(
-      client,
-      ({ status }) => status === 401 ? other : Effect.void
-    )
+    let other: Effect.Effect<unknown> = Effect.void
+    let prepared = 0
+    const delayed = HttpClient.mapRequestEffect(client, (request) => {
+      prepared++
+      return Effect.as(prepared === 2 ? other : Effect.void, request)
+    })
     const proving = yield* bound(delayed)
     other = Effect.exit(proving.get(`${api}/stock`))
     yield* proving.execute(withToken(HttpClientRequest.get(`${api}/orders`)))

@@ -280,6 +280,8 @@ describe("two processes over one store", () => {
         ).pipe(Effect.provide(layer))
         assert.strictEqual(status, 200)
       }
+      // Neither process was given the token of the other key, which the API would have refused.
+      deepStrictEqual(servers.api.responses, ["200 GET /orders", "200 GET /orders"])
       return servers.endpoint.issued.size
     })
 

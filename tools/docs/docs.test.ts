@@ -4,7 +4,6 @@ import { join } from "node:path"
 import { Scenario } from "@store-api/emulator"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
-import { pairsOf } from "../effect4/pages.mjs"
 import { transform } from "../effect4/transform.mjs"
 import { root } from "../support/command.js"
 import {
@@ -18,6 +17,7 @@ import {
   rows,
   sectionOf
 } from "../support/pages.js"
+import { pairsOf } from "../support/pairs.mjs"
 import { catalog, readJson } from "../workspace/published.mjs"
 
 const { devDependencies: installed } = readJson("tools/effect4/line/package.json") as {

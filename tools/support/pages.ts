@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { withoutEffect4 } from "../effect4/pages.mjs"
 import { root } from "./command.js"
+import { withoutEffect4 } from "./pairs.mjs"
 
 export const read = (path: string): string => readFileSync(join(root, path), "utf8")
 

@@ -4,20 +4,29 @@ import type * as HttpClient from "@effect/platform/HttpClient"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as NodeHttp from "../NodeHttp.js"
 import { check, checkRecord } from "./options.js"
 import * as proxy from "./proxy.js"
+
+/** Those of `NodeHttp.Options`. */
+interface Options {
+  readonly connections?: unknown
+  readonly proxy?: unknown
+  readonly ca?: unknown
+  readonly cert?: unknown
+  readonly key?: unknown
+  readonly dispatcher?: unknown
+}
 
 export const isRunning = (): boolean => "Bun" in globalThis
 
 /** Provides a client over `fetch`. Fails if an option needs undici. */
 export const layer = (
-  options: NodeHttp.Options
+  options: Options
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
   Layer.unwrapEffect(Effect.as(checkOptions(options), FetchHttpClient.layer))
 
 /** Bun reads the proxy variables itself. */
-const checkOptions = (options: NodeHttp.Options) =>
+const checkOptions = (options: Options) =>
   Effect.gen(function*() {
     yield* checkRecord("http", options)
     const reason = "cannot be used on Bun, which replaces undici"

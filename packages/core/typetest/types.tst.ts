@@ -53,7 +53,11 @@ test("each handler of catchTags gets its own error, and the others remain", () =
   }))
   expect(caught).type.toBe<
     Effect.Effect<
-      Token | AccessTokenError.TokenExpiredError | "clientId" | "clientSecret",
+      | Token
+      | AccessTokenError.TokenExpiredError
+      | "clientId"
+      | "clientSecret"
+      | "clientAssertion",
       | AccessTokenError.TokenRequestError
       | AccessTokenError.TokenRefusedError
       | AccessTokenError.TokenResponseError

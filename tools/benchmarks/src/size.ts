@@ -41,16 +41,16 @@ const limits = [
   ["nothing of it", 0, `import "${core}"`],
   [
     "AccessTokenProvider and TokenSource",
-    7350,
+    7500,
     `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`
   ],
-  ["StoreAuth.layer", 15_900, `export { layer } from "${core}/StoreAuth"`],
+  ["StoreAuth.layer", 17_100, `export { layer } from "${core}/StoreAuth"`],
   [
     "SharedTokenSource and TokenStore",
-    6000,
+    6150,
     `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`
   ],
-  ["whole core", 21_600, `export * from "${core}"`]
+  ["whole core", 23_400, `export * from "${core}"`]
 ] as const
 
 /** The bundles of the commands, with all that they need. */

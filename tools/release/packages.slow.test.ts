@@ -20,7 +20,15 @@ it(
   async () => {
     const packages = pack(work)
     const names = packages.map(({ name }) => name.replace("@store-api/", ""))
-    assert.sameMembers(names, ["core", "platform-node", "emulator", "redis", "sql", "dpop", "cli"])
+    assert.sameMembers(names, [
+      "core",
+      "platform-node",
+      "emulator",
+      "redis",
+      "sql",
+      "dpop",
+      "cli"
+    ])
     // A dependency is published before the packages that need it.
     assert.isBelow(names.indexOf("core"), names.indexOf("redis"))
 

@@ -82,7 +82,8 @@ describe("atRetryAt", () => {
       const clock = clockOf({
         wall: time.wall,
         monotonic: time.monotonic,
-        sleep: (duration) => time.clock.sleep(Duration.subtract(duration, Duration.millis(early)))
+        sleep: (duration) =>
+          time.clock.sleep(Duration.subtract(duration, Duration.millis(early)))
       })
       const attempts: Array<number> = []
       const attempt = Effect.suspend(() => {

@@ -123,7 +123,10 @@ describe("the results of the authorized client lack the header", () => {
     const leaks = (value: unknown) => Canary.leaksInOutputs(render("it", value), [proof])
     deepStrictEqual([...leaks(response), ...leaks(error)], [])
     const naive = prove(HttpClient.make((request) => respond(404, "{}")(request)))
-    assert.isNotEmpty(leaks(yield* naive.get("https://api.store.example/v1/orders")), "control")
+    assert.isNotEmpty(
+      leaks(yield* naive.get("https://api.store.example/v1/orders")),
+      "control"
+    )
   })
 
   test("a response whose body was read lacks the header", function*() {

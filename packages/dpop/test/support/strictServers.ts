@@ -50,6 +50,8 @@ export interface TokenEndpoint extends Server {
 }
 
 export interface Api extends Server {
+  /** The paths of requests with the token of another key. */
+  readonly otherKeys: ReadonlyArray<string>
   /** The status, method and path of each response, such as `200 GET /orders`. */
   readonly responses: Array<string>
   /** The body of each request. */
@@ -152,6 +154,7 @@ const codeOf = (checks: Checks, error: unknown) => {
 
 /** Starts both servers. The API redirects `/moved` to `/orders`. */
 export const start: Effect.Effect<StrictServers, never, Scope.Scope> = Effect.gen(function*() {
+  const otherKeys: Array<string> = []
   const issued = new Map<string, IssuedToken>()
 
   const tokens = checking()
@@ -208,7 +211,9 @@ export const start: Effect.Effect<StrictServers, never, Scope.Scope> = Effect.ge
       const thumbprint = await calls.check(request, `${api.url}${pathname}`, token)
       const found = issued.get(token)
       const isUsable = found !== undefined && !found.isRevoked && found.expiresAt > Date.now()
-      if (!isUsable || found.thumbprint !== thumbprint) {
+      const isOfAnotherKey = found !== undefined && found.thumbprint !== thumbprint
+      if (isOfAnotherKey) otherKeys.push(pathname)
+      if (!isUsable || isOfAnotherKey) {
         send(401, `DPoP error="invalid_token", algs="ES256"`)
         return
       }
@@ -222,7 +227,8 @@ export const start: Effect.Effect<StrictServers, never, Scope.Scope> = Effect.ge
     url: (yield* listen(apiServer)).url,
     responses,
     bodies: apiBodies,
-    authorizations
+    authorizations,
+    otherKeys
   })
 
   return {

@@ -22,7 +22,6 @@ import type {
 } from "./AccessTokenError.js"
 import * as instant from "./internal/instant.js"
 import { defaultLeeway } from "./internal/lifetime.js"
-import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
@@ -384,9 +383,9 @@ const findOrAcquire = (
   sharing: Sharing
 ): Effect.Effect<storedToken.Timed, AccessTokenError, Scope.Scope> =>
   Effect.gen(function*() {
-    const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
+    const end = (yield* instant.now).monotonic + (yield* jittered(sharing.maxWait))
     let pause = firstPause
-    while ((yield* monotonicMillis) < end) {
+    while ((yield* instant.now).monotonic < end) {
       const found = (yield* find(sharing)) ?? (yield* acquireWithLease(sharing))
       if (found !== undefined) return found
       yield* Effect.sleep(Math.ceil(yield* jittered(pause)))

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
-import { monotonicMillis } from "./internal/monotonicMillis.js"
+import * as instant from "./internal/instant.js"
 import { withMessage } from "./internal/withMessage.js"
 import { type Lease, type Service, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
@@ -192,9 +192,9 @@ const expectCountdown = (
   second: Effect.Effect<number, Problem>
 ) =>
   Effect.gen(function*() {
-    const start = yield* monotonicMillis
+    const start = yield* instant.now
     const passed = (yield* first) - (yield* Effect.delay(second, pause))
-    const longest = (yield* monotonicMillis) - start
+    const longest = (yield* instant.now).monotonic - start.monotonic
     const deviation = Math.max(pause - passed, passed - longest)
     if (deviation > margin) {
       yield* fail(`what remains of an entry is wrong by ${Math.round(deviation)} ms`)
@@ -210,13 +210,13 @@ const expectWithin = (
   duration = 600
 ): Effect.Effect<void, Problem> =>
   Effect.gen(function*() {
-    const end = (yield* monotonicMillis) + duration - margin
+    const end = (yield* instant.now).monotonic + duration - margin
     const problem = yield* Effect.catchIf(
       attempt(duration),
       Predicate.isString,
       Effect.succeed
     )
-    if ((yield* monotonicMillis) >= end) {
+    if ((yield* instant.now).monotonic >= end) {
       if (duration > 4000) return yield* fail("its operations take too long to check this")
       return yield* expectWithin(attempt, 2 * duration)
     }

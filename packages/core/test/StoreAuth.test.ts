@@ -17,7 +17,7 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { httpReason } from "@store-api/testing/effectLine"
+import { httpReason } from "@store-api/testing/effectMajor"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import {

@@ -13,7 +13,7 @@ import {
   type TokenEndpoint,
   TokenSource
 } from "@store-api/core"
-import { settle, withHeadersOnSpans } from "@store-api/testing/effectLine"
+import { settle, withHeadersOnSpans } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import { make as virtualClock } from "@store-api/testing/virtualClock"
 import {

@@ -1,7 +1,8 @@
 /**
  * `npm run release:rehearsal`: releases the packages for both majors of Effect from a clone of the last commit to
  * a registry on this machine, with the commands of a real release, installs them by their tags with npm and pnpm, and
- * runs the first program of the README. Then it releases a fix, updates the same projects and runs the program again. Takes about six minutes.
+ * runs the first program of the README. Then it releases a fix, updates the same projects and runs the program again.
+ * Takes about six minutes.
  */
 import "../workspace/require-node.mjs"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"

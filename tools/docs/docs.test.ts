@@ -19,7 +19,7 @@ import {
 import { pairsOf } from "../support/pairs.mjs"
 import { catalog, readJson } from "../workspace/published.mjs"
 
-const { devDependencies: installed } = readJson("tools/effect4/line/package.json") as {
+const { devDependencies: installed } = readJson("tools/effect4/workspace/package.json") as {
   readonly devDependencies: Readonly<Record<string, string>>
 }
 

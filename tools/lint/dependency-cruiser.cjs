@@ -89,7 +89,7 @@ module.exports = {
     })
   ],
   options: {
-    doNotFollow: { path: "node_modules|/dist/|^tools/effect4/line/packages" },
+    doNotFollow: { path: "node_modules|/dist/|^tools/effect4/workspace/packages" },
     // Compiled files, of which some belong to sources that are gone.
     exclude: { path: "/\\.tsbuild/" },
     tsPreCompilationDeps: true,

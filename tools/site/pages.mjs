@@ -45,7 +45,7 @@ const groups = {
 }
 
 /** Folders without pages, which are not searched. */
-const skipped = /^(\..*|node_modules|dist|src|test|files|line)$/
+const skipped = /^(\..*|node_modules|dist|src|test|files|workspace)$/
 
 export const text = (page) => readFileSync(posix.join(root, page), "utf8")
 

@@ -2,7 +2,7 @@
 const layers = [
   "AccessTokenError AccessTokenMetrics internal/(advice|waitAtMost|withMessage|lifetime)",
   "AccessToken ClientCredentials TokenResponse " +
-  "internal/(asyncContext|backoff|baseUrl|boundedBody|configOf|credentials|extra|httpErrors|instant|manualRedirect|monotonicMillis|options|userAgent)",
+  "internal/(asyncContext|backoff|baseUrl|boundedBody|configOf|credentials|extra|httpErrors|instant|manualRedirect|options|userAgent)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",
   "TokenEndpoint SharedTokenSource TokenStoreContract AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
   "AuthorizedHttpClient",

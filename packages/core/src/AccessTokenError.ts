@@ -261,8 +261,8 @@ export class TokenRefusedError
           })
         ),
         /**
-         * What authenticated the client, as the `TokenRequest` names it: an assertion or a certificate. Default none,
-         * which means the id and the secret.
+         * The things to check if the client is refused, as the `TokenRequest` names them. Default none, which means the
+         * client id and secret.
          */
         authentication: Schema.optional(Schema.String),
         /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */

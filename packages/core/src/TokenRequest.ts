@@ -50,7 +50,7 @@ export interface TokenRequest {
    */
   readonly tokenType?: "Bearer" | "DPoP" | undefined
   /**
-   * What authenticates the client, for the message if the server refuses it: "check the client id and the API key". It
+   * The things to check if the server refuses the client, as the message names them: "the client id and the API key". It
    * must not contain a secret. Default "the client id and secret".
    */
   readonly authentication?: string | undefined

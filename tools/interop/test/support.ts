@@ -2,11 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { HttpClient } from "@effect/platform"
 import { assert } from "@effect/vitest"
-import {
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  TokenRequest
-} from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { shows } from "@store-api/testing/renderings"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"

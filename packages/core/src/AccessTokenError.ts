@@ -261,10 +261,10 @@ export class TokenRefusedError
           })
         ),
         /**
-         * How the client authenticated without a secret, if it was refused: by an assertion (RFC 7523), or by its id
-         * and a TLS certificate (RFC 8705). Default none.
+         * The things to check if the client is refused, as the `TokenRequest` names them. Default none, which means the
+         * client id and secret.
          */
-        authentication: Schema.optional(Schema.Literal("clientAssertion", "certificate")),
+        authentication: Schema.optional(Schema.String),
         /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
         retryAt: RetryAt
       }

@@ -5,6 +5,7 @@ import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { NodeHttpClient, Undici } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import {
+  type AccessTokenError,
   AccessTokenProvider,
   ClientCredentials,
   StoreAuth,
@@ -95,7 +96,9 @@ const bound = ({ isBound }: Way, options: StoreAuth.Options) =>
   isBound ? Effect.map(Dpop.make(), ({ bind }) => bind(options)) : Effect.succeed(options)
 
 const over = (
-  layerOf: (running: Running) => Layer.Layer<HttpClient.HttpClient>
+  layerOf: (
+    running: Running
+  ) => Layer.Layer<HttpClient.HttpClient, AccessTokenError.ConfigurationError>
 ) =>
 (way: Way, running: Running) =>
   Effect.gen(function*() {
@@ -289,7 +292,7 @@ describe.runIf(canMakeCertificates)("oidc-provider, without a shared secret", ()
         Effect.provide(NodeStoreAuth.layer({ ...optionsOf(certificate, running), http })),
         Effect.flip
       )
-    const refused = { _tag: "TokenRefusedError", reason: "InvalidClient" }
+    const refused = { _tag: "TokenRefusedError", reason: "InvalidClient" } as const
     assert.include(yield* tokenOver({ ca }), refused)
     assert.include(yield* tokenOver({ ca, cert, key: Redacted.make(key) }), refused)
     assert.deepStrictEqual(running.tokenStatuses, [401, 401])

@@ -67,6 +67,20 @@ describe("a refused client without a secret", () => {
       "check the client id, and that the HTTP client sends the certificate of the client."
     )
   })
+
+  test("is told to check what its own request names", function*() {
+    const request = TokenRequest.make({
+      ...TokenRequest.clientId(),
+      authentication: "the client id and the API key"
+    })
+    assert.strictEqual(yield* adviceFor(request), "check the client id and the API key.")
+  })
+
+  test("is told to check its assertion also if the endpoint does not allow it this grant", function*() {
+    const client = FakeClient.make(FakeClient.reply(400, `{"error":"unauthorized_client"}`))
+    const error = yield* Effect.flip(acquire(client, { request: yield* numbered }))
+    assert.include(error.message, "the assertion")
+  })
 })
 
 describe("clientAssertion", () => {

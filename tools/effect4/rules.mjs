@@ -318,7 +318,7 @@ export const omitted = {
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
-  "six processes call for nine lifetimes, three of them without it: with it, one token request per lifetime":
+  "a database that fails for three of nine lifetimes":
     "the client for PostgreSQL takes its time limits from the clock that the test advances",
   "an endpoint repeats its token: six processes send at most three requests more than one":
     "as above",

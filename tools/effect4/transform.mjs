@@ -242,7 +242,7 @@ export const transform = (text, line, isBlock = false) => {
     const title = ts.isCallExpression(node) && node.arguments[0]
     if (
       !title || !ts.isStringLiteralLike(title) || !isIn(title.text, omitted) ||
-      !/^(it|test)\b/.test(textOf(node.expression))
+      !/^(describe|it|test)\b/.test(textOf(node.expression))
     ) {
       return undefined
     }

@@ -53,23 +53,37 @@ const withGlobal = (fetch: typeof globalThis.fetch) =>
   )
 
 describe("with the option fetch, PromiseStoreAuth", () => {
-  test.live("sends token requests and API requests with it, and the URL as a string", function*() {
+  const callWithMock = Effect.gen(function*() {
     const { calls, fetch } = mock()
     const store = yield* made({ ...real, fetch })
     const response = yield* Effect.promise(() =>
       store.fetch(new URL("https://store.example/orders?a=b%20c"))
     )
+    return { calls, response }
+  })
+
+  test.live("the option fetch sends token requests and API requests", function*() {
+    const { calls, response } = yield* callWithMock
     deepStrictEqual(yield* Effect.promise(() => response.json()), ["a chair"])
+    const [, [, api] = []] = calls
+    assert.strictEqual(new Headers(api?.headers).get("authorization"), "Bearer token-1")
+  })
+
+  test.live("the option fetch gets the URL as a string", function*() {
+    const { calls } = yield* callWithMock
     deepStrictEqual(calls.map(([input]) => input), [
       "https://store.example/v1/oauth/accesstoken",
       "https://store.example/orders?a=b%20c"
     ])
-    const [token, api] = calls.map(([, init]) => init)
-    assert.strictEqual(new Headers(api?.headers).get("authorization"), "Bearer token-1")
-    for (const init of [token, api]) {
-      assert.strictEqual(init?.redirect, "manual")
-      assert.notProperty(init, "dispatcher")
-    }
+  })
+
+  test.live("the option fetch follows no redirect itself", function*() {
+    const { calls } = yield* callWithMock
+    deepStrictEqual(calls.map(([, init]) => init?.redirect), ["manual", "manual"])
+  })
+
+  test.live("the option fetch gets no dispatcher of undici", function*() {
+    for (const [, init] of (yield* callWithMock).calls) assert.notProperty(init, "dispatcher")
   })
 
   test.live("acquires another token after a 401", function*() {
@@ -118,7 +132,7 @@ describe("with the option fetch, PromiseStoreAuth", () => {
     assert.lengthOf(calls, 2)
   })
 
-  test.live("uses a global fetch that is replaced after make, as a mock does", function*() {
+  test.live("the option fetch with the global function stands for its mock, too", function*() {
     const seen: Array<string | undefined> = []
     const server = yield* listen(Http.createServer((request, response) => {
       seen.push(request.url)
@@ -140,21 +154,25 @@ describe("with the option fetch, PromiseStoreAuth", () => {
     assert.lengthOf(calls, 8)
   })
 
-  test.live("refuses a value that is not a function, and http beside it", function*() {
-    const { fetch } = mock()
-    const wrong: ReadonlyArray<readonly [options: object, message: string]> = [
-      [{ fetch: "https://mock.example" }, "The option fetch must be a function."],
-      [{ fetch: null }, "The option fetch must be a function."],
-      [{ fetch: {} }, "The option fetch must be a function."],
-      [{ fetch, http: {} }, "The option fetch must not be given together with http."],
-      [
-        { fetch, http: { proxy: "none" } },
-        "The option fetch must not be given together with http."
-      ]
-    ]
-    for (const [options, message] of wrong) {
+  const errorWith = (options: object) =>
+    Effect.gen(function*() {
       const store = yield* made({ ...real, ...options })
-      assert.include(String(yield* errorOf(store.fetch("/orders"))), message)
+      return String(yield* errorOf(store.fetch("/orders")))
+    })
+
+  test.live("the option fetch must be a function", function*() {
+    for (const fetch of ["https://mock.example", null, {}]) {
+      assert.include(yield* errorWith({ fetch }), "The option fetch must be a function.")
+    }
+  })
+
+  test.live("the option fetch cannot be given together with http", function*() {
+    const { fetch } = mock()
+    for (const http of [{}, { proxy: "none" }]) {
+      assert.include(
+        yield* errorWith({ fetch, http }),
+        "The option fetch must not be given together with http."
+      )
     }
     const store = yield* made({ ...real, fetch, http: undefined })
     yield* Effect.promise(() => store.fetch("/orders"))
@@ -162,7 +180,7 @@ describe("with the option fetch, PromiseStoreAuth", () => {
 })
 
 describe("fetch", () => {
-  test.live("takes a URL with spaces around it, as the global fetch does", function*() {
+  test.live("fetch removes the spaces around a URL", function*() {
     const { calls, fetch } = mock()
     const store = yield* made({ ...real, fetch })
     const url = "https://store.example/orders"
@@ -182,17 +200,21 @@ describe("fetch", () => {
 })
 
 describe("the User-Agent of fetch", () => {
-  test.live("is that of the caller, or else store-api", function*() {
-    const { calls, fetch } = mock()
-    const store = yield* made({ ...real, fetch })
-    yield* Effect.promise(() => store.fetch("/orders"))
-    yield* Effect.promise(() =>
-      store.fetch("/orders", { headers: { "User-Agent": "billing" } })
-    )
-    deepStrictEqual(
-      calls.map(([, init]) => new Headers(init?.headers).get("user-agent")),
-      ["store-api", "store-api", "billing"]
-    )
+  const userAgents = (init?: RequestInit) =>
+    Effect.gen(function*() {
+      const { calls, fetch } = mock()
+      const store = yield* made({ ...real, fetch })
+      yield* Effect.promise(() => store.fetch("/orders", init))
+      return calls.map(([, init]) => new Headers(init?.headers).get("user-agent"))
+    })
+
+  test.live("the User-Agent of fetch is store-api by default", function*() {
+    deepStrictEqual(yield* userAgents(), ["store-api", "store-api"])
+  })
+
+  test.live("the User-Agent of fetch is the caller's if there is one", function*() {
+    const headers = { "User-Agent": "billing" }
+    deepStrictEqual(yield* userAgents({ headers }), ["store-api", "billing"])
   })
 })
 

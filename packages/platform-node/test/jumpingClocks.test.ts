@@ -70,7 +70,7 @@ describe("processes that share a token in files", () => {
   )
 
   it.each(jumpingClocks.scenarios(hour))(
-    "serve no expired token, and no call fails: $title",
+    "every call gets a valid token: $title",
     async ({ events }) => {
       const fleet: jumpingClocks.Fleet = {
         processes: 2,

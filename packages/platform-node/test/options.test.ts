@@ -131,7 +131,7 @@ const environment = {
 }
 const names = ["authUrl", "apiUrl", "clientId", "clientSecret"] as const
 
-test.live("names what is missing if some of the URLs and credentials are given, and reads no variable", function*() {
+test.live("what is missing beside given URLs or credentials is not read from variables", function*() {
   for (let some = 1; some < 2 ** names.length - 1; some++) {
     const given = names.filter((_, index) => (some & 2 ** index) > 0)
     const options = Object.fromEntries(given.map((name) => [name, valid[name]]))
@@ -154,11 +154,17 @@ test.live("PromiseStoreAuth.make needs both URLs with credentials", function*() 
   )
 })
 
-test.live("PromiseStoreAuth.make names store if it is not a layer, or if only shared is given", function*() {
+test.live("PromiseStoreAuth.make fails if store is not a layer", function*() {
   for (const store of [...notA.object, {}]) {
     yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store }, "store")
   }
+})
+
+test.live("PromiseStoreAuth.make needs store with shared", function*() {
   yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, shared: {} }, "store")
+})
+
+test.live("PromiseStoreAuth.make fails with a wrong value of shared", function*() {
   const shared = { lease: Duration.zero, maxWait: -1 }
   const store = TokenStore.layerMemory
   yield* isRefusedBy("PromiseStoreAuth.make", { ...valid, store, shared }, "shared.maxWait")

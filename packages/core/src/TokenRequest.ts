@@ -50,8 +50,8 @@ export interface TokenRequest {
    */
   readonly tokenType?: "Bearer" | "DPoP" | undefined
   /**
-   * The things to check if the server refuses the client, as the message names them: "the client id and the API key". It
-   * must not contain a secret. Default "the client id and secret".
+   * The things to check if the server refuses the client, as the message names them: "the client id and the API key".
+   * It must not contain a secret. Default "the client id and secret".
    */
   readonly authentication?: string | undefined
   /**

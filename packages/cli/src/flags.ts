@@ -13,6 +13,8 @@ export interface Flag {
   readonly many?: true
   /** The values that it can have. */
   readonly choices?: ReadonlyArray<string>
+  /** What the completion offers instead, which it finds out when it runs. */
+  readonly offers?: "profiles" | "scenarios"
   /** Its line in the help. */
   readonly text: string
 }
@@ -51,7 +53,11 @@ export const commonFlags = {
   },
   // Not `--env-file`, because Node itself reads that flag, wherever it stands.
   "dotenv": { value: "PATH", text: "File of variables. Default: .env" },
-  "profile": { value: "NAME", text: "Use a saved profile (STORE_API_PROFILE)" },
+  "profile": {
+    value: "NAME",
+    offers: "profiles",
+    text: "Use a saved profile (STORE_API_PROFILE)"
+  },
   "cache-dir": { value: "PATH", text: "Folder of the cache (STORE_API_TOKEN_FOLDER)" },
   "allow-insecure": { text: "Send secrets over http to other machines" },
   "verbose": { alias: "v", text: "Show each request on stderr, without secrets" }

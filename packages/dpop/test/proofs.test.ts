@@ -86,7 +86,7 @@ describe("a proof", () => {
     assert.strictEqual(dpop.thumbprint, thumbprint)
   })
 
-  test("contains the method, the URL without its query, and the hash of the token", function*() {
+  test("a proof names the request by its method, its URL without the query, and the hash of its token", function*() {
     const { client, proofs } = scripted(ok)
     const request = HttpClientRequest.put(`${api}/orders/1?page=2#top`, {
       urlParams: { a: "b" }
@@ -100,7 +100,7 @@ describe("a proof", () => {
     })
   })
 
-  test("has no hash and no nonce in a request without a token", function*() {
+  test("a proof of a request without a token has only the claims that RFC 9449 requires", function*() {
     const { client, proofs } = scripted(ok)
     yield* (yield* bound(client)).post("https://auth.store.example/token")
     deepStrictEqual(Object.keys(decodeJwt(proofs()[0] ?? "")).sort(), [
@@ -125,7 +125,7 @@ describe("a proof", () => {
     assert.strictEqual(decodeJwt(proofs()[0] ?? "").iat, 1_700_000_000)
   })
 
-  test("is new for each request, and for each retry above and below it", function*() {
+  test("a proof is used for one attempt of a request, whoever retries it", function*() {
     const { client, proofs } = scripted(ok)
     const failing = HttpClient.filterStatus(client, () => false)
     const retried = HttpClient.retry(failing, { times: 1 })
@@ -164,7 +164,7 @@ describe("a proof", () => {
 })
 
 describe("a nonce", () => {
-  test("of a response is in the next proof for that origin, and for no other", function*() {
+  test("the nonce of a response is in the next proof for that origin alone", function*() {
     const { client, proofs } = scripted(withNonce("first"), withNonce("second"))
     const proving = yield* bound(client)
     yield* proving.get(`${api}/orders`)
@@ -175,14 +175,14 @@ describe("a nonce", () => {
     deepStrictEqual(nonces, [undefined, undefined, "first", "second"])
   })
 
-  test("of an error status counts too, if the client fails with it", function*() {
+  test("the nonce of an error status counts even if the client fails with that status", function*() {
     const { client, proofs } = scripted(challenge("first"), ok)
     const proving = yield* bound(HttpClient.filterStatusOk(client))
     yield* proving.execute(withToken(HttpClientRequest.get(`${api}/orders`)))
     deepStrictEqual(proofs().map((proof) => decodeJwt(proof)["nonce"]), [undefined, "first"])
   })
 
-  test("is that of its own response in the repeat, whatever came in between", function*() {
+  test("a repeat has the nonce of its own response, whatever came in between", function*() {
     const { client, proofs } = scripted(challenge("own"), withNonce("of another"), ok)
     let other: Effect.Effect<unknown> = Effect.void
     let prepared = 0
@@ -241,17 +241,33 @@ describe("a request that is refused because of its nonce", () => {
 })
 
 describe("bind", () => {
-  test("keeps the other options and those of the request, and expects tokens of the type DPoP", function*() {
-    const { bind, thumbprint } = yield* Dpop.make()
-    const request = TokenRequest.clientSecretPost({ scope: "orders:read" })
-    const options = bind({ ...base, endpoint: { path: "/token", request } })
-    assert.strictEqual(options.endpoint.path, "/token")
-    assert.strictEqual(options.clientId, "demo-client")
-    const { identity, tokenType, ...rest } = changedBy(options).request
-    const { identity: own, ...others } = request
-    assert.isString(own)
-    deepStrictEqual(rest, others)
-    deepStrictEqual([identity, tokenType], [`dpop ${thumbprint} ${own as string}`, "DPoP"])
+  const request = TokenRequest.clientSecretPost({ scope: "orders:read" })
+  const bindRequest = Effect.map(Dpop.make(), ({ bind, thumbprint }) => ({
+    options: bind({ ...base, endpoint: { path: "/token", request } }),
+    thumbprint
+  }))
+
+  test("bind keeps the options that it does not change", function*() {
+    const { options } = yield* bindRequest
+    deepStrictEqual([options.endpoint.path, options.clientId], ["/token", "demo-client"])
+  })
+
+  test("bind keeps the rest of a token request", function*() {
+    const { options } = yield* bindRequest
+    const { identity, tokenType } = changedBy(options).request
+    deepStrictEqual(changedBy(options).request, { ...request, identity, tokenType })
+  })
+
+  test("bind expects tokens of the type DPoP", function*() {
+    const { options } = yield* bindRequest
+    assert.strictEqual(changedBy(options).request.tokenType, "DPoP")
+  })
+
+  test("bind adds the thumbprint of its key to the identity of the request", function*() {
+    const { options, thumbprint } = yield* bindRequest
+    const { identity } = changedBy(options).request
+    assert.isString(request.identity)
+    assert.strictEqual(identity, `dpop ${thumbprint} ${request.identity as string}`)
   })
 
   test("keeps an identity redacted", function*() {
@@ -265,15 +281,18 @@ describe("bind", () => {
 })
 
 describe("a key", () => {
-  test("has the same thumbprint in each process, and a generated one has its own", function*() {
+  test("a given key has the same thumbprint in each process", function*() {
     const privateKey = newKey()
-    const given = yield* Effect.all([Dpop.make({ privateKey }), Dpop.make({ privateKey })])
-    const generated = yield* Effect.all([Dpop.make(), Dpop.make()])
-    assert.strictEqual(given[0].thumbprint, given[1].thumbprint)
-    assert.notStrictEqual(generated[0].thumbprint, generated[1].thumbprint)
+    const [one, other] = [yield* Dpop.make({ privateKey }), yield* Dpop.make({ privateKey })]
+    assert.strictEqual(one.thumbprint, other.thumbprint)
   })
 
-  test("may have escaped line breaks, as in environment variables", function*() {
+  test("a generated key has a thumbprint of its own", function*() {
+    const [one, other] = [yield* Dpop.make(), yield* Dpop.make()]
+    assert.notStrictEqual(one.thumbprint, other.thumbprint)
+  })
+
+  test("a key may have the escaped line breaks of environment variables", function*() {
     const pem = pemOf()
     const [one, other] = yield* Effect.all([
       Dpop.make({ privateKey: Redacted.make(pem) }),
@@ -319,7 +338,7 @@ describe("a key", () => {
   })
 })
 
-test("control: a proof is decoded, and a changed one is refused", function*() {
+test("control: a changed proof is refused", function*() {
   const { client, proofs } = scripted(ok)
   yield* (yield* bound(client)).get(`${api}/orders`)
   const [proof = ""] = proofs()

@@ -154,10 +154,9 @@ describe("a token that is revoked", () => {
 })
 
 describe("a token that is stolen", () => {
-  test.live("is refused as a Bearer token, with another key, and with a proof for another token", function*() {
+  const stolen = Effect.gen(function*() {
     const { servers, store, dpop } = yield* setUp(NodeHttpClient.layer)
     const token = Redacted.value((yield* store.provider.get).value)
-    const thief = yield* Dpop.make()
     const statusOf = (key: Dpop.Dpop, authorization: string) =>
       Effect.gen(function*() {
         const { transformClient = (client: HttpClient.HttpClient) => client }: Bound = key
@@ -167,9 +166,22 @@ describe("a token that is stolen", () => {
         return (yield* client.get(`${servers.api.url}/orders`, { headers })).status
       }).pipe(Effect.provide(NodeHttpClient.layer))
     assert.strictEqual(yield* statusOf(dpop, `DPoP ${token}`), 200, "control")
+    return { dpop, statusOf, token }
+  })
+
+  test.live("a bound token is refused as a Bearer token", function*() {
+    const { dpop, statusOf, token } = yield* stolen
     assert.strictEqual(yield* statusOf(dpop, `Bearer ${token}`), 401)
-    assert.strictEqual(yield* statusOf(thief, `DPoP ${token}`), 401)
-    assert.strictEqual(yield* statusOf(thief, `DPoP ${token}x`), 401)
+  })
+
+  test.live("a bound token is refused with a proof of another key", function*() {
+    const { statusOf, token } = yield* stolen
+    assert.strictEqual(yield* statusOf(yield* Dpop.make(), `DPoP ${token}`), 401)
+  })
+
+  test.live("a token is refused that was not issued for the key", function*() {
+    const { dpop, statusOf, token } = yield* stolen
+    assert.strictEqual(yield* statusOf(dpop, `DPoP ${token}x`), 401)
   })
 })
 
@@ -177,7 +189,7 @@ type Bound = Pick<StoreAuth.SourceOptions, "transformClient">
 
 describe("a 401 because of the proof", () => {
   test.live.each(clients)(
-    "of a stream over %s reaches the caller, and costs no token",
+    "a 401 because of the proof of a stream over %s costs no token",
     function*([, layer]) {
       const { servers, store } = yield* setUp(layer, { mode: "stable" })
       yield* callsOf(store, 1)
@@ -194,7 +206,7 @@ describe("a 401 because of the proof", () => {
     }
   )
 
-  test.live("costs no token if the clock is wrong, and reaches the caller each time", function*() {
+  test.live("a 401 because of a wrong clock costs no token", function*() {
     const { servers, store } = yield* setUp(NodeHttpClient.layer)
     yield* callsOf(store, 1)
     const statuses = yield* Effect.withClock(callsOf(store, 5), lateClock)
@@ -244,20 +256,30 @@ describe("private_key_jwt with nonces at the token endpoint", () => {
 })
 
 describe("PromiseStoreAuth", () => {
-  test.live("calls the API with bound tokens, and repeats requests with a body for a nonce", function*() {
+  const promiseSetUp = Effect.gen(function*() {
     const servers = yield* start
     servers.endpoint.mode = "stable"
     servers.api.mode = "stable"
     const { bind } = yield* Dpop.make({ privateKey: newKey() })
-    const store = PromiseStoreAuth.make(bind({ ...optionsFor(servers), clientSecret: secret }))
-    const statuses = yield* Effect.promise(async () => {
-      const posted = await store.fetch("/orders", { method: "POST", body: "a body" })
-      const read = await store.fetch("/orders?page=2")
-      await store.dispose()
-      return [posted.status, read.status]
-    })
-    deepStrictEqual(statuses, [200, 200])
-    deepStrictEqual([servers.api.bodies, problemsOf(servers)], [["a body", "a body", ""], []])
+    const options = bind({ ...optionsFor(servers), clientSecret: secret })
+    const store = yield* Effect.acquireRelease(
+      Effect.sync(() => PromiseStoreAuth.make(options)),
+      (store) => Effect.promise(() => store.dispose())
+    )
+    return { servers, store }
+  })
+
+  test.live("the fetch of PromiseStoreAuth calls the API with a bound token", function*() {
+    const { servers, store } = yield* promiseSetUp
+    const { status } = yield* Effect.promise(() => store.fetch("/orders?page=2"))
+    deepStrictEqual([status, problemsOf(servers)], [200, []])
+  })
+
+  test.live("the fetch of PromiseStoreAuth repeats a request with its body for a nonce", function*() {
+    const { servers, store } = yield* promiseSetUp
+    const init = { method: "POST", body: "a body" }
+    const { status } = yield* Effect.promise(() => store.fetch("/orders", init))
+    deepStrictEqual([status, servers.api.bodies], [200, ["a body", "a body"]])
   })
 })
 

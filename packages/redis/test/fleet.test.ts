@@ -6,13 +6,13 @@ import {
   all,
   allSucceed,
   connected,
-  lifetimes,
   outage,
   providers,
   renewal,
   share,
   sharesOne,
   shop,
+  testLifetimes,
   tokens,
   warnedOf
 } from "@store-api/testing/fleet"
@@ -68,14 +68,12 @@ describe.skipIf(isLeftOut)(
       yield* warnedOf(members)
     })
 
-    test.live("calls continue for nine lifetimes, three of them without Redis: with it, one token request per lifetime", function*() {
-      const { start: end, stop: fault, url } = yield* redisServer()
-      yield* lifetimes((settings) => share(inProcess, 6, { url }, settings), {
-        fault,
-        end,
-        reason: "no connection"
-      })
-    })
+    testLifetimes(
+      Effect.map(redisServer(), ({ start: end, stop: fault, url }) => ({
+        start: (settings) => share(inProcess, 6, { url }, settings),
+        outage: { fault, end, reason: "no connection" }
+      }))
+    )
   }
 )
 

@@ -8,7 +8,7 @@ import { Effect, Redacted } from "effect"
 const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
 describe.skipIf(isLeftOut)(
-  "processes that share a token in Redis, and whose wall clocks are wrong",
+  "processes with wrong wall clocks that share a token in Redis",
   () => {
     const redis = sharedRedis()
     const store = Effect.flatMap(
@@ -16,11 +16,11 @@ describe.skipIf(isLeftOut)(
       ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) })
     )
 
-    test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
+    test.live("every call gets a valid token while one wall clock is ahead, behind or set back", function*() {
       yield* survivesScenarios(yield* store)
     })
 
-    test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
+    test.live(`every call gets a valid token while all wall clocks jump at random (MODEL_SEED=${seed})`, function*() {
       yield* survivesJumps(yield* store, 40, seed)
     })
   }

@@ -135,17 +135,21 @@ describe.each(available)("a fleet and %s", (kind) => {
       Fleet.inThese(processes)(count, { ...settings, storeUrl: made.url })
   }))
 
-  test.live("six processes call for nine lifetimes, three of them without it: with it, one token request per lifetime", function*() {
-    const { made, start } = yield* started
-    const [{ end, fault, reason }] = faults[kind]
-    // The timers of its client use the real clock.
-    const pause = Effect.withClock(Effect.sleep("10 seconds"), Clock.make())
-    yield* Fleet.lifetimes(start, {
-      fault: Effect.zipRight(fault(made), pause),
-      end: end(made),
-      reason
+  Fleet.testLifetimes(
+    Effect.map(started, ({ made, start }) => {
+      const [{ end, fault, reason }] = faults[kind]
+      // The timers of its client use the real clock.
+      const pause = Effect.withClock(Effect.sleep("10 seconds"), Clock.make())
+      return {
+        start,
+        outage: {
+          fault: Effect.zipRight(fault(made), pause),
+          end: end(made),
+          reason
+        }
+      }
     })
-  })
+  )
 
   test.live("an endpoint repeats its token: six processes send at most three requests more than one", function*() {
     const { start } = yield* started

@@ -11,7 +11,7 @@ import { available, database } from "./support/servers.js"
 const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
 describe.each(available)(
-  "processes that share a token in %s, and whose wall clocks are wrong",
+  "processes with wrong wall clocks that share a token in %s",
   (kind) => {
     const running = shared(database(kind))
     const store = Effect.flatMap(
@@ -21,11 +21,11 @@ describe.each(available)(
       Effect.map(Context.get(TokenStore.TokenStore))
     )
 
-    test.live("serve no expired token, and no call fails: one is ahead, behind or set back", function*() {
+    test.live("every call gets a valid token while one wall clock is ahead, behind or set back", function*() {
       yield* survivesScenarios(yield* store)
     })
 
-    test.live(`serve no expired token, and no call fails: all clocks jump at random (MODEL_SEED=${seed})`, function*() {
+    test.live(`every call gets a valid token while all wall clocks jump at random (MODEL_SEED=${seed})`, function*() {
       yield* survivesJumps(yield* store, 20, seed)
     })
   }

@@ -1,11 +1,13 @@
 /** Fleets of members over one endpoint and one store. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Clock, Effect, Fiber, Redacted, type Scope } from "effect"
 import { bundle, type ChildProcess, start } from "./childProcess.js"
+import { shared } from "./loopback.js"
 import * as Member from "./member.js"
 import { inTime, onVirtualTime, proxyTo, until } from "./network.js"
+import { test } from "./test.js"
 import type { VirtualClock } from "./virtualClock.js"
 
 export type Members = ReadonlyArray<Member.Member>
@@ -165,8 +167,8 @@ const onClock = (own: VirtualClock, start: Starting, settings: Member.Settings) 
     return { members, virtual: { ...own, advance } }
   })
 
-/** All members call the API at once, every so many milliseconds of virtual time. All calls succeed. */
-const calling = (
+/** All members call the API at once, every so many milliseconds of virtual time. Returns the results of their calls. */
+const callUntil = (
   { members, virtual }: { readonly members: Members; readonly virtual: VirtualClock },
   every: number,
   isOver: Effect.Effect<boolean>
@@ -180,7 +182,7 @@ const calling = (
       yield* inTime(virtual, until("no acquisition is in flight", isIdle(members)), 10)
       yield* virtual.advance(every)
     }
-    allSucceed(outcomes)
+    return outcomes
   })
 
 const minute = 60_000
@@ -194,34 +196,67 @@ const shortLived = Effect.tap(
   ({ fail }) => fail(Fault.fields({ expires_in: life / 1000 }, { times: Infinity }))
 )
 
-/**
- * Members call on virtual time for three lifetimes with the store, three without it, and three with it again: no call
- * fails. With the store, they send one token request per lifetime, and without it, each does.
- */
-export const lifetimes = (start: Starting, { end, fault, reason }: Outage) =>
+/** Members call on virtual time for three lifetimes with the store, three without it, and three with it again. */
+const nineLifetimes = (start: Starting, { end, fault }: Outage) =>
   onVirtualTime((own) =>
     Effect.gen(function*() {
       const { settings, tokenRequests } = yield* shortLived
       const fleet = yield* onClock(own, start, { ...settings, storeTimeout: "30 seconds" })
       const { members, virtual } = fleet
       const isConnected = inTime(virtual, connected(members))
-      const requests = Effect.gen(function*() {
+      const three = Effect.gen(function*() {
         const [from, before] = yield* Effect.all([Clock.currentTimeMillis, tokenRequests])
-        yield* calling(
+        const calls = yield* callUntil(
           fleet,
           4 * minute,
           Effect.map(Clock.currentTimeMillis, (now) => now > from + 3 * life)
         )
-        return (yield* tokenRequests) - before
+        return { calls, requests: (yield* tokenRequests) - before }
       })
-      const [, before, , without] = yield* Effect.all([isConnected, requests, fault, requests])
-      const [, , after] = yield* Effect.all([end, isConnected, requests])
-      // A renewal begins after three quarters of a lifetime.
-      assert.isAtMost(Math.max(before, after), 4)
-      assert.isAtLeast(without, 3 * members.length)
-      yield* warnedOf(members, reason)
+      const [, before, , without] = yield* Effect.all([isConnected, three, fault, three])
+      const [, , after] = yield* Effect.all([end, isConnected, three])
+      return { members, before, without, after }
     })
   )
+
+/** Declares the tests of one run over nine lifetimes. */
+export const testLifetimes = (
+  start: Effect.Effect<
+    { readonly start: Starting; readonly outage: Outage },
+    never,
+    Scope.Scope
+  >
+) =>
+  describe("six members that call for nine lifetimes, three of them without the store", () => {
+    const run = shared(
+      Effect.gen(function*() {
+        const { outage, start: startMembers } = yield* start
+        const run = yield* Effect.orDie(nineLifetimes(startMembers, outage))
+        return { ...run, reason: outage.reason }
+      })
+    )
+
+    test.live("no call fails in nine lifetimes, three of them without the store", function*() {
+      const { after, before, without } = yield* run
+      for (const { calls } of [before, without, after]) allSucceed(calls)
+    })
+
+    test.live("members with one store send one token request per lifetime", function*() {
+      const { after, before } = yield* run
+      // A renewal begins after three quarters of a lifetime.
+      for (const { requests } of [before, after]) assert.isAtMost(requests, 4)
+    })
+
+    test.live("members that lose their store each send one token request per lifetime", function*() {
+      const { members, without } = yield* run
+      assert.isAtLeast(without.requests, 3 * members.length)
+    })
+
+    test.live("members that lose their store for three lifetimes warn once", function*() {
+      const { members, reason } = yield* run
+      yield* warnedOf(members, reason)
+    })
+  })
 
 /** Members call on virtual time an endpoint that repeats its token, for two tokens. Returns the number of requests. */
 export const repeated = (start: Starting) =>
@@ -233,7 +268,9 @@ export const repeated = (start: Starting) =>
       })
       const fleet = yield* onClock(own, start, settings)
       yield* inTime(fleet.virtual, connected(fleet.members))
-      yield* calling(fleet, minute, Effect.map(tokens, ({ length }) => length > 2))
+      allSucceed(
+        yield* callUntil(fleet, minute, Effect.map(tokens, ({ length }) => length > 2))
+      )
       return yield* tokenRequests
     })
   )

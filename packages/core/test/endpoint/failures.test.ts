@@ -13,7 +13,7 @@ import { renderings, shows } from "@store-api/testing/renderings"
 import { prop } from "@store-api/testing/test"
 import { Effect, FastCheck as FC, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
-import { fromHttpClientError, refusal } from "../../src/internal/endpoint/failure.js"
+import * as failure from "../../src/internal/endpoint/failure.js"
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
 import * as sanitise from "../../src/internal/endpoint/sanitise.js"
 import { heldToken } from "../support/fakeClient.js"
@@ -55,7 +55,7 @@ describe("error responses", () => {
   ) => {
     const credentials = credentialsOf(id, secret)
     const sent = Effect.runSync(request.request(credentials))
-    return refusal(
+    return failure.refusal(
       {
         request: sent,
         credentials,
@@ -396,7 +396,7 @@ describe("error responses", () => {
       body: object,
       { credentials = credentialsOf(clientId, clientSecret), received = sent } = {}
     ) =>
-      refusal(
+      failure.refusal(
         { request: sent, credentials, replacing: undefined },
         { status: 400, headers: Headers.empty, request: received },
         JSON.stringify(body)
@@ -655,7 +655,7 @@ describe("error responses", () => {
     { fastCheck: { numRuns: 500 } }
   )
 
-  const fields = ["error", "error_description", "ErrorCode", "Error", "fault", "errors"]
+  const fields = [...failure.codes, ...failure.texts, ...failure.containers]
 
   prop("the error of any body contains no secret", [
     FC.oneof(
@@ -1031,7 +1031,7 @@ describe("transportError", () => {
   const nested = (errors: number): unknown =>
     errors === 0 ? withCode("ECODE") : new Error("message", { cause: nested(errors - 1) })
   const errorOf = (cause: unknown) =>
-    fromHttpClientError(
+    failure.fromHttpClientError(
       new HttpClientError.RequestError({ request, reason: "Transport", cause })
     )
 
@@ -1190,7 +1190,7 @@ describe("transportError", () => {
     ]
     for (const original of originals) {
       assert.isTrue(shows(original, "invented-canary"), "control: the search finds the canary")
-      assert.notInclude(renderings(fromHttpClientError(original)), "canary")
+      assert.notInclude(renderings(failure.fromHttpClientError(original)), "canary")
     }
   })
 })

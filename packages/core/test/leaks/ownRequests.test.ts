@@ -1,4 +1,5 @@
 /** No output contains what a request of `TokenRequest.make` carries, even if the endpoint repeats it. */
+import { randomUUID } from "node:crypto"
 import { inspect } from "node:util"
 import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
@@ -13,14 +14,17 @@ import * as Canary from "@store-api/testing/leaksIn"
 import { type Output, render } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Metric, Redacted, TestClock } from "effect"
+import * as failure from "../../src/internal/endpoint/failure.js"
 import * as FakeClient from "../support/fakeClient.js"
 import { capture } from "../support/telemetry.js"
 import { tokenBody } from "../support/wire.js"
 
 const secret = Canary.secret()
 const inQuery: Canary.Canary = { name: "query", value: Canary.secret().value }
-const inHeader: Canary.Canary = { name: "header", value: Canary.secret().value }
+// Only such a word can be a code.
+const inHeader: Canary.Canary = { name: "header", value: randomUUID() }
 const inBody: Canary.Canary = { name: "body", value: Canary.secret().value }
+const other: Canary.Canary = { name: "other", value: randomUUID() }
 const canaries = [secret, inQuery, inHeader, inBody]
 
 const authUrl = "https://auth.shop.example"
@@ -51,6 +55,13 @@ const repeat = (canary: Canary.Canary, status = 400) =>
     status,
     JSON.stringify({ error: "invalid_request", error_description: `no ${canary.value} here` })
   )
+
+/** Acquires a token from an endpoint that refuses, with this value in the field at this path. */
+const errorAt = (path: ReadonlyArray<string>, value: string) => {
+  const body = path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value)
+  const client = FakeClient.make(FakeClient.reply(400, JSON.stringify(body)))
+  return Effect.flip(FakeClient.acquire(client, { authUrl, credentials, request }))
+}
 
 /** Runs a renewal, a refresh and an acquisition that fail, and logs their errors. */
 const journey = Effect.gen(function*() {
@@ -123,8 +134,25 @@ describe("a request of TokenRequest.make", () => {
     }
   )
 
+  const names = [...failure.codes, ...failure.texts]
+  const places = [[], ...failure.containers.map((container) => [container])]
+
+  test.each(names)(
+    "an error shows no secret that the endpoint repeats in the field %s",
+    function*(name) {
+      for (const place of places) {
+        const shownOf = (value: string) =>
+          Effect.map(
+            errorAt([...place, name], value),
+            (error) => Canary.leaksInOutputs(render("error", error), [inHeader, other])
+          )
+        deepStrictEqual(yield* shownOf(inHeader.value), [])
+        assert.isNotEmpty(yield* shownOf(other.value), `control: ${place.join()}`)
+      }
+    }
+  )
+
   test("control: the search finds a text that the endpoint does not repeat in the same places", function*() {
-    const other: Canary.Canary = { name: "other", value: Canary.secret().value }
     const { outputs } = yield* outputsOf(other)
     const names = new Set(
       Canary.leaksInOutputs(outputs, [other]).map((leak) => leak.split(" shows ")[0])

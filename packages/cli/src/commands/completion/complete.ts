@@ -61,11 +61,12 @@ const scenarioRows = Effect.map(
     names.map((name): Row => [name, describeOutcome(all[name].outcome)])
 )
 
-const valuesOf = ({ choices = [], value }: flags.Flag) => {
-  if (value === "NAME") return profileRows
-  if (value === "SCENARIO") return scenarioRows
-  return Effect.succeed(choices.map((word): Row => [word]))
-}
+const offers = { profiles: profileRows, scenarios: scenarioRows }
+
+const valuesOf = ({ choices = [], offers: name }: flags.Flag) =>
+  name === undefined
+    ? Effect.succeed(choices.map((word): Row => [word]))
+    : offers[name]
 
 /** A command of two words is offered after its first one. */
 const print = (rows: ReadonlyArray<Row>, prefix = "") =>

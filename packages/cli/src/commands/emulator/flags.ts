@@ -12,7 +12,12 @@ export const startFlags = {
     text: "client_secret_post or client_secret_basic"
   },
   "client-id": { value: "ID", text: "Your own client. Default: demo-client" },
-  "scenario": { value: "SCENARIO", many: true, text: "Faults for the next requests" },
+  "scenario": {
+    value: "SCENARIO",
+    many: true,
+    offers: "scenarios",
+    text: "Faults for the next requests"
+  },
   "responses": { value: "FILE", text: "JSON file with responses of the API" },
   "state": { value: "FILE", text: "Keep the tokens in this file" },
   "log": {

@@ -17,7 +17,7 @@ import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
 
 /** The names of a code and of a text in the errors of common endpoints. The first one in a body counts. */
-const codes = [
+export const codes = [
   "error",
   "ErrorCode",
   "errorCode",
@@ -29,7 +29,7 @@ const codes = [
   "err_code",
   "type"
 ]
-const texts = [
+export const texts = [
   "error_description",
   "Error",
   "errorSummary",
@@ -50,7 +50,7 @@ const texts = [
 ]
 
 /** The names of the objects that contain them. In a list, the first item counts. */
-const containers = ["error", "fault", "detail", "response", "errors"]
+export const containers = ["error", "fault", "detail", "response", "errors"]
 
 /** The body, and the objects in it that may contain a code or a text, the outer ones first. */
 const placesIn = (

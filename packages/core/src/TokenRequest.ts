@@ -50,8 +50,8 @@ export interface TokenRequest {
    */
   readonly tokenType?: "Bearer" | "DPoP" | undefined
   /**
-   * The things to check if the server refuses the client, as the message names them: "the client id and the API key". It
-   * must not contain a secret. Default "the client id and secret".
+   * The things to check if the server refuses the client, as the message names them: "the client id and the API key".
+   * It must not contain a secret. Default "the client id and secret".
    */
   readonly authentication?: string | undefined
   /**
@@ -244,11 +244,9 @@ export const clientAssertion = (
         ["client_assertion", text]
       ]))
     })
-  return {
-    ...withParameters(fields, checkId, build),
-    authentication:
-      "the client id, the assertion (its key, audience and lifetime), and the clock"
-  }
+  const authentication =
+    "the client id, the assertion (its key, audience and lifetime), and the clock"
+  return withParameters(fields, checkId, build, authentication)
 }
 
 /**
@@ -274,11 +272,8 @@ export const clientId = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
   const build: TokenRequest["request"] = ({ clientId }) =>
     Effect.succeed(post(form([...fields, ["client_id", clientId]])))
-  return {
-    ...withParameters(fields, checkId, build),
-    authentication:
-      "the client id, and that the HTTP client sends the certificate of the client"
-  }
+  const authentication = "the client id, and that the HTTP client sends its certificate"
+  return withParameters(fields, checkId, build, authentication)
 }
 
 /**
@@ -347,7 +342,8 @@ const reveal = (text: Parameter): string =>
 const withParameters = (
   fields: ReadonlyArray<Field>,
   checkCredentials: (credentials: ClientCredentials) => Effect.Effect<void, CredentialsError>,
-  build: TokenRequest["request"]
+  build: TokenRequest["request"],
+  authentication?: string
 ): TokenRequest => {
   // Does not depend on the order of the parameters, nor on how the credentials are sent.
   const identity = `[${
@@ -357,6 +353,7 @@ const withParameters = (
   return {
     identity: isSecret ? Redacted.make(identity) : identity,
     problem: problemOf(fields),
+    authentication,
     checkCredentials,
     request: (credentials) =>
       Effect.flatMap(checkCredentials(credentials), () => build(credentials))

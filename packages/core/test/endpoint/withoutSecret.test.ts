@@ -64,7 +64,7 @@ describe("a refused client without a secret", () => {
   test("is told to check its certificate if it sent only its id", function*() {
     assert.strictEqual(
       yield* adviceFor(TokenRequest.clientId()),
-      "check the client id, and that the HTTP client sends the certificate of the client."
+      "check the client id, and that the HTTP client sends its certificate."
     )
   })
 

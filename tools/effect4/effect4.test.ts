@@ -4,11 +4,12 @@ import { forbidden } from "./rules.mjs"
 import { transform } from "./transform.mjs"
 
 /** A source in Effect 4, and what is wrong with it. */
-const transformed = (source: string, isLibrary = true, overlay?: string) => {
+const transformed = (source: string, isLibrary = true, overlay = "") => {
   const problems: Array<string> = []
   const text = transform(source, {
     isLibrary,
-    ...overlay === undefined ? {} : { overlay },
+    file: overlay,
+    isOverlay: overlay !== "",
     moduleOf: (name: string) =>
       name === "FiberRef" ? undefined : { specifier: `effect/${name}`, barrel: "effect" },
     problem: (row: number, problem: string) => problems.push(`${row}: ${problem}`)

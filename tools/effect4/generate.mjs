@@ -261,10 +261,10 @@ const generate = (repository) => {
         written.set(join("packages", name, file), text)
         continue
       }
-      const overlaying = isOverlay ? `${name}/${file.replaceAll("\\", "/")}` : undefined
       const transformed = transform(text, {
         ...contextOf(report, isPublished),
-        overlay: overlaying
+        file: `${name}/${file.replaceAll("\\", "/")}`,
+        isOverlay
       })
       for (const [row, problem] of strangers(transformed, text, installed)) {
         report(row, problem)

@@ -52,14 +52,14 @@ const isIn = (member, known) => Object.hasOwn(known, member)
 /**
  * @param {string} text
  * @param {{
- *   isLibrary?: boolean, overlay?: string,
+ *   isLibrary?: boolean, isOverlay?: boolean, file?: string,
  *   moduleOf: (name: string) => { specifier: string, barrel?: string } | undefined,
  *   problem: (row: number, problem: string) => void
  * }} line
  * @returns {string}
  */
 export const transform = (text, line, isBlock = false) => {
-  const source = isBlock || line.overlay !== undefined ?
+  const source = isBlock || line.isOverlay ?
     text :
     texts.reduce((text, [from, to]) => {
       if (text.includes(from)) count(from)
@@ -109,18 +109,18 @@ export const transform = (text, line, isBlock = false) => {
   const check = (node) => {
     const { module, name } = (ts.isImportSpecifier(node) && locals.get(node.name.text)) || {}
     const member = name === undefined ? memberOf(node) : `${module}.${name}`
-    const isRenamed = line.overlay === undefined && isIn(member, members)
+    const isRenamed = !line.isOverlay && isIn(member, members)
     const problem = isRenamed
       ? name && "import the module, so that it is renamed"
       : forbidden[member]
-    const exception = `${line.overlay}: ${member}`
+    const exception = `${line.file}: ${member}`
     if (isIn(exception, allowed)) count(exception)
     else if (problem !== undefined) line.problem(rowOf(node), `${member}: ${problem}`)
     node.forEachChild(check)
   }
   if (line.isLibrary && !isBlock) check(parse(text))
   // It is written for Effect 4.
-  if (line.overlay !== undefined) return text
+  if (line.isOverlay) return text
 
   /** Whether a node is of the pattern; then `found` has what its variables stand for. */
   const matches = (pattern, node, found) => {
@@ -242,7 +242,7 @@ export const transform = (text, line, isBlock = false) => {
     const title = ts.isCallExpression(node) && node.arguments[0]
     if (
       !title || !ts.isStringLiteralLike(title) || !isIn(title.text, omitted) ||
-      !/^(it|test)\b/.test(textOf(node.expression))
+      !/^(describe|it|test)\b/.test(textOf(node.expression))
     ) {
       return undefined
     }

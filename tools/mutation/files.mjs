@@ -66,6 +66,7 @@ const parts = {
     "internal/sharing/seal": "sharing/sealing"
   },
   "platform-node": {
+    "ClientAssertion": "ClientAssertion",
     "FileTokenStore internal/expiringFiles internal/privateFolder": "FileTokenStore",
     "NodeHttp": "NodeHttp",
     "internal/dispatcher": "NodeHttp proxy",

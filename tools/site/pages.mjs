@@ -22,7 +22,15 @@ const groups = {
     "effect4"
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [
-    ...["configuration", "command-line", "errors", "layers", "specification", "glossary"]
+    ...[
+      "configuration",
+      "sharing",
+      "command-line",
+      "errors",
+      "layers",
+      "specification",
+      "glossary"
+    ]
       .map((name) => `docs/reference/${name}.md`),
     "docs/reference/api"
   ],

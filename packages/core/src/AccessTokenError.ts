@@ -260,6 +260,11 @@ export class TokenRefusedError
             reason: Schema.String
           })
         ),
+        /**
+         * The things to check if the client is refused, as the `TokenRequest` names them. Default none, which means the
+         * client id and secret.
+         */
+        authentication: Schema.optional(Schema.String),
         /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
         retryAt: RetryAt
       }

@@ -163,10 +163,11 @@ const checkRequest = (request: TokenRequest.TokenRequest) =>
       Predicate.isFunction(request.request) &&
       (Predicate.isString(request.identity) || Redacted.isRedacted(request.identity))
     if (!isComplete) return yield* unusable("endpoint.request", "must come from TokenRequest")
-    yield* checkKinds("endpoint.request", request, { checkCredentials: "function" })
-    if (![undefined, "Bearer", "DPoP"].includes(request.tokenType)) {
-      return yield* unusable("endpoint.request.tokenType", "must be Bearer or DPoP")
-    }
+    yield* checkKinds("endpoint.request", request, {
+      authentication: "text",
+      checkCredentials: "function",
+      tokenType: "tokenType"
+    })
     const { problem } = request
     if (problem === undefined) return
     return yield* unusable(

@@ -50,6 +50,11 @@ export interface TokenRequest {
    */
   readonly tokenType?: "Bearer" | "DPoP" | undefined
   /**
+   * The things to check if the server refuses the client, as the message names them: "the client id and the API key".
+   * It must not contain a secret. Default "the client id and secret".
+   */
+  readonly authentication?: string | undefined
+  /**
    * Why the request is unusable whatever the credentials, as the end of a sentence: "must have a scope". Then the layer
    * fails with `ConfigurationError` when it is built. It must not contain a secret. Default none.
    */
@@ -225,7 +230,7 @@ export const clientAssertion = (
 ): TokenRequest => {
   const jwt = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
   const fields = fieldsOf({ client_assertion_type: jwt, ...parameters })
-  return withParameters(fields, checkId, (credentials) =>
+  const build: TokenRequest["request"] = (credentials) =>
     Effect.gen(function*() {
       const value = yield* assertion(credentials)
       const text = Redacted.isRedacted(value) ? Redacted.value(value) : undefined
@@ -238,7 +243,10 @@ export const clientAssertion = (
         ["client_id", credentials.clientId],
         ["client_assertion", text]
       ]))
-    }))
+    })
+  const authentication =
+    "the client id, the assertion (its key, audience and lifetime), and the clock"
+  return withParameters(fields, checkId, build, authentication)
 }
 
 /**
@@ -262,11 +270,10 @@ export const clientAssertion = (
  */
 export const clientId = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
-  return withParameters(
-    fields,
-    checkId,
-    ({ clientId }) => Effect.succeed(post(form([...fields, ["client_id", clientId]])))
-  )
+  const build: TokenRequest["request"] = ({ clientId }) =>
+    Effect.succeed(post(form([...fields, ["client_id", clientId]])))
+  const authentication = "the client id, and that the HTTP client sends its certificate"
+  return withParameters(fields, checkId, build, authentication)
 }
 
 /**
@@ -335,7 +342,8 @@ const reveal = (text: Parameter): string =>
 const withParameters = (
   fields: ReadonlyArray<Field>,
   checkCredentials: (credentials: ClientCredentials) => Effect.Effect<void, CredentialsError>,
-  build: TokenRequest["request"]
+  build: TokenRequest["request"],
+  authentication?: string
 ): TokenRequest => {
   // Does not depend on the order of the parameters, nor on how the credentials are sent.
   const identity = `[${
@@ -345,6 +353,7 @@ const withParameters = (
   return {
     identity: isSecret ? Redacted.make(identity) : identity,
     problem: problemOf(fields),
+    authentication,
     checkCredentials,
     request: (credentials) =>
       Effect.flatMap(checkCredentials(credentials), () => build(credentials))

@@ -10,6 +10,11 @@ import * as Schema from "effect/Schema"
 import { TokenResponseError } from "./AccessTokenError.js"
 import { maxLife } from "./internal/lifetime.js"
 
+const makeOnce = <A>(make: () => A): () => A => {
+  let made: A | undefined
+  return () => made ??= make()
+}
+
 /** An optional field of little importance. It counts as missing if it has another type. */
 const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = Schema.decodeUnknownOption(schema)
@@ -98,37 +103,27 @@ export const TokenResponse = Schema.Struct({
 export type TokenResponse = typeof TokenResponse.Type
 
 /** All problems that a response can have. Its other fields may contain anything. */
-const problemsOf = (tokenType: string): TokenResponseError["problems"] => [
+const problemsOf = (tokenType: "Bearer" | "DPoP"): TokenResponseError["problems"] => [
   { path: "", expected: "a JSON object with access_token" },
   { path: "access_token", expected: "1 to 16384 visible ASCII characters" },
-  { path: "token_type", expected: tokenType },
+  {
+    path: "token_type",
+    expected: tokenType === "DPoP" ? "DPoP" : "a type other than DPoP, MAC and PoP"
+  },
   { path: "expires_in", expected: "a number of seconds" }
 ]
 
-const decoderOf = <I>(
-  response: Schema.Schema<TokenResponse, I>,
-  problems: TokenResponseError["problems"]
-) => {
-  const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(response), {
-    errors: "all"
-  })
-  return (body: string) =>
-    Either.mapLeft(decodeJson(body), ({ issue }) => {
-      const paths = fieldsAtFault(issue)
-      return new TokenResponseError({
-        problems: problems.filter(({ path }) => paths.includes(path))
-      })
-    })
-}
+const decoderOf = <I>(response: Schema.Schema<TokenResponse, I>) =>
+  Schema.decodeUnknownEither(Schema.parseJson(response), { errors: "all" })
 
-const decoders = {
-  Bearer: decoderOf(TokenResponse, problemsOf("a type other than DPoP, MAC and PoP")),
-  DPoP: decoderOf(
-    Schema.Struct({
+/** Each is made when it is used first, because most programs need one of them. A cache of pure functions. */
+const decoderFor = {
+  Bearer: makeOnce(() => decoderOf(TokenResponse)),
+  DPoP: makeOnce(() =>
+    decoderOf(Schema.Struct({
       ...TokenResponse.fields,
       token_type: Schema.String.pipe(Schema.pattern(/^ *dpop *$/i))
-    }),
-    problemsOf("DPoP")
+    }))
   )
 }
 
@@ -154,7 +149,13 @@ const decoders = {
 export const decode = (
   body: string,
   tokenType: "Bearer" | "DPoP" = "Bearer"
-): Either.Either<TokenResponse, TokenResponseError> => decoders[tokenType](body)
+): Either.Either<TokenResponse, TokenResponseError> =>
+  Either.mapLeft(decoderFor[tokenType]()(body), ({ issue }) => {
+    const paths = fieldsAtFault(issue)
+    return new TokenResponseError({
+      problems: problemsOf(tokenType).filter(({ path }) => paths.includes(path))
+    })
+  })
 
 /** The top-level fields of an issue. Never reads its values, one of which may be the token. */
 const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => {

@@ -139,6 +139,18 @@ describe("NodeHttp decodes responses", () => {
     assert.strictEqual(yield* Effect.provide(get(url), NodeHttp.layer(http)), "")
   })
 
+  test.live.each(Object.keys(codings))(
+    "and accepts an empty one with the coding %s that comes in chunks",
+    function*(coding) {
+      const server = Http.createServer((_request, response) => {
+        response.writeHead(200, { "Content-Encoding": coding, "Transfer-Encoding": "chunked" })
+        response.end()
+      })
+      const { url } = yield* listen(server)
+      assert.strictEqual(yield* Effect.provide(get(url), NodeHttp.layer(http)), "")
+    }
+  )
+
   test.live("while they arrive", function*() {
     const zip = createGzip({ flush: constants.Z_SYNC_FLUSH })
     const server = Http.createServer((_request, response) => {

@@ -1,11 +1,17 @@
 /** The options of platform-node, by their types. docs/reference/api has the type of each function. */
-import type {
-  AccessTokenError,
-  ClientCredentials,
-  TokenSource,
-  TokenStore
+import {
+  type AccessTokenError,
+  type ClientCredentials,
+  TokenRequest,
+  type TokenSource,
+  type TokenStore
 } from "@store-api/core"
-import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import {
+  ClientAssertion,
+  NodeHttp,
+  NodeStoreAuth,
+  PromiseStoreAuth
+} from "@store-api/platform-node"
 import { Config, Effect, type Layer, Redacted, type Scope } from "effect"
 import { expect, test } from "tstyche"
 
@@ -29,6 +35,14 @@ test("NodeHttp.Options: a private key is Redacted, and no option turns certifica
   expect(NodeHttp.layerConfig).type.not.toBeCallableWith({
     connections: Config.string("CONNECTIONS")
   })
+})
+
+test("ClientAssertion.fromFile reads the assertion of a token request", () => {
+  const assertion = ClientAssertion.fromFile("/an/invented/path")
+  expect(TokenRequest.clientAssertion).type.toBeCallableWith(assertion)
+  expect(TokenRequest.clientAssertion).type.not.toBeCallableWith(() =>
+    Effect.succeed("in the open")
+  )
 })
 
 test("NodeStoreAuth.Options", () => {

@@ -135,21 +135,23 @@ describe.each(available)("a fleet and %s", (kind) => {
       Fleet.inThese(processes)(count, { ...settings, storeUrl: made.url })
   }))
 
-  Fleet.testLifetimes(
-    Effect.map(started, ({ made, start }) => {
-      const [{ end, fault, reason }] = faults[kind]
-      // The timers of its client use the real clock.
-      const pause = Effect.withClock(Effect.sleep("10 seconds"), Clock.make())
-      return {
-        start,
-        outage: {
-          fault: Effect.zipRight(fault(made), pause),
-          end: end(made),
-          reason
+  describe("a database that fails for three of nine lifetimes", () => {
+    Fleet.testLifetimes(
+      Effect.map(started, ({ made, start }) => {
+        const [{ end, fault, reason }] = faults[kind]
+        // The timers of its client use the real clock.
+        const pause = Effect.withClock(Effect.sleep("10 seconds"), Clock.make())
+        return {
+          start,
+          outage: {
+            fault: Effect.zipRight(fault(made), pause),
+            end: end(made),
+            reason
+          }
         }
-      }
-    })
-  )
+      })
+    )
+  })
 
   test.live("an endpoint repeats its token: six processes send at most three requests more than one", function*() {
     const { start } = yield* started

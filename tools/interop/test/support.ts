@@ -1,13 +1,8 @@
 /** The library as an application uses it, and requests without it as controls. */
 import { randomUUID } from "node:crypto"
-import { HttpClient, HttpClientRequest } from "@effect/platform"
+import { HttpClient } from "@effect/platform"
 import { assert } from "@effect/vitest"
-import {
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  type ClientCredentials,
-  TokenRequest
-} from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { shows } from "@store-api/testing/renderings"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
@@ -57,35 +52,18 @@ export const clientOf = (
     Effect.orDie
   )
 
-const sign = (
-  { clientId, clientSecret }: ClientCredentials.ClientCredentials,
-  issuer: string
-) =>
-  Effect.promise(async () =>
-    await new SignJWT({ iss: clientId, sub: clientId, aud: issuer, jti: randomUUID() })
-      .setProtectedHeader({ alg: "RS256", kid: "key-1" }).setIssuedAt().setExpirationTime(
-        "1 minute"
-      )
-      .sign(await importPKCS8(Redacted.value(clientSecret), "RS256"))
-  )
-
 /** `private_key_jwt` as in the guide docs/guides/other-oauth-servers.md, where the client secret is the private key. */
 export const signedRequest = ({ authUrl }: Target): TokenRequest.TokenRequest =>
-  TokenRequest.make({
-    identity: scope,
-    request: (credentials) =>
-      Effect.map(
-        sign(credentials, authUrl),
-        (assertion) =>
-          HttpClientRequest.post(authUrl).pipe(HttpClientRequest.bodyUrlParams({
-            grant_type: "client_credentials",
-            client_id: credentials.clientId,
-            client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-            client_assertion: assertion,
-            scope: scope
-          }))
-      )
-  })
+  TokenRequest.clientAssertion(
+    ({ clientId, clientSecret }) =>
+      Effect.promise(async () =>
+        await new SignJWT({ iss: clientId, sub: clientId, aud: authUrl, jti: randomUUID() })
+          .setProtectedHeader({ alg: "RS256", kid: "key-1" }).setIssuedAt()
+          .setExpirationTime("1 minute")
+          .sign(await importPKCS8(Redacted.value(clientSecret), "RS256"))
+      ).pipe(Effect.map((assertion) => Redacted.make(assertion))),
+    { scope }
+  )
 
 /** Calls the API and reads the response to its end. */
 export const call = (

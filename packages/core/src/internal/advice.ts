@@ -8,7 +8,6 @@ export interface Names {
 
 export const nameOf = (option: string, names: Names): string => names[option] ?? option
 
-const client = "the client id and secret"
 const credentialNames = { clientId: "client id", clientSecret: "client secret" }
 const permission = "what the client is allowed to do"
 const parameters = "the parameters of the token request"
@@ -51,11 +50,19 @@ interface Refusal {
   readonly suspect?:
     | { readonly field: "clientId" | "clientSecret"; readonly reason: string }
     | undefined
+  readonly authentication?: string | undefined
 }
 
 /** What to do about a refusal of the token endpoint. Some codes of RFC 6749 §5.2 and RFC 8707 §2 name the cause. */
 export const ofRefusal = (
-  { changedByFormDecoding, code, httpStatus, reason, suspect }: Refusal,
+  {
+    authentication: client = "the client id and secret",
+    changedByFormDecoding,
+    code,
+    httpStatus,
+    reason,
+    suspect
+  }: Refusal,
   names: Names
 ): string => {
   const authUrl = nameOf("authUrl", names)

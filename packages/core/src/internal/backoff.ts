@@ -15,5 +15,4 @@ export const pause = (
   { base, max }: { readonly base: number; readonly max: number },
   failures: number,
   chance: number
-): number =>
-  Math.ceil(Math.min(base * 2 ** (failures - 1), max) * (0.75 + 0.25 * chance))
+): number => Math.ceil(Math.min(base * 2 ** (failures - 1), max) * (0.75 + 0.25 * chance))

@@ -20,7 +20,9 @@ const kinds = {
   object: [
     "an object",
     (value: unknown) => Predicate.isReadonlyRecord(value) && !Duration.isDuration(value)
-  ]
+  ],
+  text: ["a text", Predicate.isString],
+  tokenType: ["Bearer or DPoP", (value: unknown) => value === "Bearer" || value === "DPoP"]
 } as const
 
 /** The name of the options of the composed layers, which is not in front of the names of their fields. */

@@ -402,6 +402,16 @@ describe("TokenRequest", () => {
           "must be a function"
         ] as const
       ),
+      [
+        {
+          request: TokenRequest.make({
+            ...specification,
+            authentication: 5 as unknown as string
+          })
+        },
+        "endpoint.request.authentication",
+        "must be a text"
+      ],
       ...[undefined, null, 5].map((identity) =>
         [
           {

@@ -37,6 +37,52 @@ const acquire = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.O
     return yield* Fiber.join(fiber)
   })
 
+/** The end of the message about a client that the endpoint does not accept. */
+const adviceFor = (request: TokenRequest.TokenRequest, options = {}) =>
+  Effect.gen(function*() {
+    const client = FakeClient.make(FakeClient.reply(401, `{"error":"invalid_client"}`))
+    const error = yield* Effect.flip(acquire(client, { request, ...options }))
+    return error.message.replace(/.*: check/, "check")
+  })
+
+describe("a refused client without a secret", () => {
+  test("is told to check its assertion", function*() {
+    assert.strictEqual(
+      yield* adviceFor(yield* numbered),
+      "check the client id, the assertion (its key, audience and lifetime), and the clock."
+    )
+  })
+
+  test("is told to check its assertion also if the secret is the key that signs it", function*() {
+    const signing = ClientCredentials.make({ clientId, clientSecret: Redacted.make("a-key") })
+    assert.include(
+      yield* adviceFor(yield* numbered, { credentials: signing }),
+      "the assertion"
+    )
+  })
+
+  test("is told to check its certificate if it sent only its id", function*() {
+    assert.strictEqual(
+      yield* adviceFor(TokenRequest.clientId()),
+      "check the client id, and that the HTTP client sends its certificate."
+    )
+  })
+
+  test("is told to check what its own request names", function*() {
+    const request = TokenRequest.make({
+      ...TokenRequest.clientId(),
+      authentication: "the client id and the API key"
+    })
+    assert.strictEqual(yield* adviceFor(request), "check the client id and the API key.")
+  })
+
+  test("is told to check its assertion also if the endpoint does not allow it this grant", function*() {
+    const client = FakeClient.make(FakeClient.reply(400, `{"error":"unauthorized_client"}`))
+    const error = yield* Effect.flip(acquire(client, { request: yield* numbered }))
+    assert.include(error.message, "the assertion")
+  })
+})
+
 describe("clientAssertion", () => {
   test("sends the parameters, the client id and the assertion", function*() {
     const client = FakeClient.make(FakeClient.token)

@@ -1,3 +1,4 @@
+import * as Zlib from "node:zlib"
 import * as Undici from "@effect/platform-node/Undici"
 import { constVoid } from "effect/Function"
 
@@ -16,21 +17,42 @@ export const decode = (dispatcher: Undici.Dispatcher): Undici.Dispatcher => {
     })
 }
 
-/** Removes the coding of an empty body, which the interceptor would take for one that ended too early. */
-const withoutEmptyBodies = (handler: Undici.Dispatcher.DispatchHandler) =>
-  Object.assign(new Undici.DecoratorHandler(handler), {
-    onResponseStart: (
-      ...[controller, status, headers, text]: Parameters<OnResponseStart>
-    ) => {
-      const isEmpty = headers["content-length"] === "0"
-      const kept = Object.entries(headers).filter(([name]) =>
-        !isEmpty || name !== "content-encoding"
-      )
-      handler.onResponseStart?.(controller, status, Object.fromEntries(kept), text)
+/** Replaces an empty body by an encoded one, because the interceptor would take it for one that ended too early. */
+const withoutEmptyBodies = (handler: Undici.Dispatcher.DispatchHandler) => {
+  let coding = ""
+  let isEmpty = true
+  return Object.assign(new Undici.DecoratorHandler(handler), {
+    onResponseStart: (...parameters: Parameters<On["onResponseStart"]>) => {
+      const [, status, headers] = parameters
+      coding = status === 204 || status === 304
+        ? ""
+        : String(headers["content-encoding"] ?? "").toLowerCase()
+      handler.onResponseStart?.(...parameters)
+    },
+    onResponseData: (...parameters: Parameters<On["onResponseData"]>) => {
+      isEmpty = false
+      handler.onResponseData?.(...parameters)
+    },
+    onResponseEnd: (...parameters: Parameters<On["onResponseEnd"]>) => {
+      const encoders = coding.split(",").map((name) => encoderOf[name.trim()])
+      if (isEmpty && encoders.every((encode) => encode !== undefined)) {
+        const nothing: Buffer = Buffer.alloc(0)
+        const encoded = encoders.reduce((bytes, encode) => encode(bytes), nothing)
+        handler.onResponseData?.(parameters[0], encoded)
+      }
+      handler.onResponseEnd?.(...parameters)
     }
   })
+}
 
-type OnResponseStart = NonNullable<Undici.Dispatcher.DispatchHandler["onResponseStart"]>
+const encoderOf: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
+  gzip: Zlib.gzipSync,
+  "x-gzip": Zlib.gzipSync,
+  deflate: Zlib.deflateSync,
+  br: Zlib.brotliCompressSync
+}
+
+type On = Required<Undici.Dispatcher.DispatchHandler>
 
 /** Without undici's warning that its interceptor is experimental, about which users of this library can do nothing. */
 const makeInterceptor = () => {

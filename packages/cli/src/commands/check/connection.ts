@@ -142,7 +142,8 @@ const ofCompany =
 /** `code`: that of the system, or the status of a proxy. */
 const whyNot = (step: string, code: string, { at, host, setting }: Target) => {
   const ofService = `Check host and port in ${setting}, and whether the service runs there.`
-  const ofUser = `Add them: ${setting}=http://user:password@host:port.`
+  const ofUser =
+    `Check the user name and password for the proxy: ${setting}=http://user:password@host:port.`
   const ofTls = `Check that ${setting} names a port that speaks TLS 1.2 or newer.`
   const causes: ReadonlyArray<readonly [RegExp, what: string, remedy: string]> = [
     [
@@ -157,7 +158,7 @@ const whyNot = (step: string, code: string, { at, host, setting }: Target) => {
     ],
     [/^connect ECONNREFUSED/, `${at} refused the connection`, ofService],
     [/^connect/, `cannot connect to ${at}`, ofNetwork],
-    [/^tunnel .* 407$/, `the proxy ${host} needs a user name and a password`, ofUser],
+    [/^tunnel .* 407$/, `the proxy ${host} refused the connection`, ofUser],
     [/^tunnel .* \d+$/, `the proxy ${host} refuses a ${step}`, ofTunnel],
     [
       /^tunnel/,

@@ -362,7 +362,8 @@ test.live("check names a clock that is an hour off beside a refusal", function*(
 const startProxies = Effect.gen(function*() {
   const { emulator, user } = yield* started
   const server = Http.createServer().on("connect", (request, socket: Net.Socket) => {
-    if (request.headers["proxy-authorization"] === undefined) {
+    const login = request.headers["proxy-authorization"]
+    if (login === undefined || login === `Basic ${btoa("user:wrong")}`) {
       return void socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
     }
     if (request.url !== "auth.store.example:80") {
@@ -397,11 +398,11 @@ type ProxyFault = readonly [
   env: User["env"],
   ...Expected
 ]
-const needsPassword = [
+const wantsLogin = [
   4,
   "proxy tunnel",
-  /needs a user name and a password \(407\)/,
-  /HTTP_PROXY/
+  /the proxy 127\.0\.0\.1 refused the connection \(407\)/,
+  /Check the user name and password for the proxy: HTTP_PROXY=/
 ] as const
 
 test.live.each<ProxyFault>([
@@ -414,19 +415,25 @@ test.live.each<ProxyFault>([
     /refused the connection/,
     /HTTP_PROXY/
   ],
-  ["a proxy that wants a password", ({ proxy }) => proxy, {}, ...needsPassword],
+  ["a proxy that wants a password", ({ proxy }) => proxy, {}, ...wantsLogin],
+  [
+    "a proxy that does not accept the password",
+    ({ proxy }) => `user:wrong@${proxy}`,
+    {},
+    ...wantsLogin
+  ],
   // As in the HTTP client, a user without a password is not sent, and a star within a list has no effect.
   [
     "a proxy URL with a user, but without a password",
     ({ proxy }) => `user@${proxy}`,
     {},
-    ...needsPassword
+    ...wantsLogin
   ],
   [
     "a proxy that a star in a list of NO_PROXY does not exclude",
     ({ proxy }) => proxy,
     { NO_PROXY: "other.store.example,*" },
-    ...needsPassword
+    ...wantsLogin
   ],
   [
     "the proxy of http_proxy, which precedes HTTP_PROXY",

@@ -102,7 +102,7 @@ const complete = (
 /** Makes and sends one request, and reads its response. */
 export const exchange = (
   endpoint: Endpoint,
-  attempt: Omit<Attempt, "request">
+  attempt: Pick<Attempt, "credentials" | "replacing">
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
     const request = complete(
@@ -115,7 +115,8 @@ export const exchange = (
     if (response.status === 407) return yield* failedRequest("Proxy")
     const text = yield* textOf(endpoint, response)
     const end = yield* instant.now
-    const refused = refusal({ ...attempt, request }, response, text)
+    const { authentication } = endpoint.request
+    const refused = refusal({ ...attempt, authentication, request }, response, text)
     if (refused !== undefined) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, end.wall))
       return yield* withRetryAt(

@@ -98,6 +98,8 @@ const refusalReasonOf = (
 export interface Attempt {
   /** As it was given to the HTTP client. The request of a response also has what the client added. */
   readonly request: HttpClientRequest.HttpClientRequest
+  /** As the request of the endpoint names it. */
+  readonly authentication?: string | undefined
   readonly credentials: ClientCredentials
   /** The token to be replaced. */
   readonly replacing: AccessToken | undefined
@@ -108,7 +110,7 @@ export interface Attempt {
  * credentials, the token, and what else the request carried.
  */
 export const refusal = (
-  { credentials, replacing, request }: Attempt,
+  { authentication, credentials, replacing, request }: Attempt,
   { headers, request: received, status }: Pick<
     HttpClientResponse.HttpClientResponse,
     "headers" | "request" | "status"
@@ -136,7 +138,8 @@ export const refusal = (
     description: sanitise.description(text, known),
     changedByFormDecoding: reason === "InvalidClient" &&
       sentRequest.isChangedByFormDecoding(request, credentials),
-    suspect: reason === "InvalidClient" ? suspectOf(credentials) : undefined
+    suspect: reason === "InvalidClient" ? suspectOf(credentials) : undefined,
+    authentication
   })
 }
 

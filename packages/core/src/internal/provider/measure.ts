@@ -17,7 +17,10 @@ const outcomes = [
 
 export type Measure = Effect.Effect.Success<ReturnType<typeof make>>
 
-/** Sets the gauge, for each provider of this process that has a token. */
+/**
+ * Sets the gauge, for each provider of this process that has a token. Metrics belong to the process, so providers that
+ * know nothing of one another share this set.
+ */
 const withToken = new Set<() => void>()
 
 /**

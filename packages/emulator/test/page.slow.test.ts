@@ -154,7 +154,7 @@ const busy = Effect.gen(function*() {
 })
 
 describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the page", () => {
-  test.live("shows tokens and requests, and makes faults and revokes with its buttons and the keyboard", function*() {
+  test.live("a visitor can follow the emulator and steer it on the page", function*() {
     const { pendingFaults, url } = yield* Emulator.make({ steering: true })
     const { open, perform, problems, shows, size, value } = yield* browse
     yield* size(360, 780)
@@ -230,7 +230,7 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
       return fetch(url).then((response) => response.status, () => "not readable")
     })()`
 
-  test.live("the page steers only from its own origin: not from another page, a name that points here, or a form", function*() {
+  test.live("no page of another origin steers the emulator", function*() {
     const { pendingFaults, url } = yield* Emulator.make({ steering: true })
     const { open, value } = yield* browse
     const foreign = Http.createServer((_, response) =>
@@ -274,7 +274,7 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
 })
 
 describe("the requests by which the page steers", () => {
-  test.live("are refused for a foreign Host, Origin or site, for content that a form can send, and unless asked for", function*() {
+  test.live("a steering request that the page itself would not send is refused", function*() {
     const { pendingFaults, requests, url } = yield* Emulator.make({ steering: true })
     const { host, port } = new URL(url)
     type Row = readonly [
@@ -334,13 +334,14 @@ describe("the requests by which the page steers", () => {
     const own = { Host: host, Origin: url, "Sec-Fetch-Site": "same-origin" }
     assert.strictEqual((yield* steer(url, "fail", { argument: "api/403" }, own)).status, 200)
     assert.lengthOf(yield* pendingFaults, 1)
-    assert.strictEqual(
-      (yield* steer((yield* Emulator.make()).url, "fail", { argument: "api/403" })).status,
-      401
-    )
   })
 
-  test.live("keep no states for a client that does not read them, and show it the last 200 requests", function*() {
+  test.live("a steering request is refused by an emulator without the option steering", function*() {
+    const { url } = yield* Emulator.make()
+    assert.strictEqual((yield* steer(url, "fail", { argument: "api/403" })).status, 401)
+  })
+
+  test.live("a client that does not read its events gets the latest state instead of all", function*() {
     const { url } = yield* Emulator.make({ steering: true })
     yield* Effect.all(Effect.replicate(send(url, { path: `/${"x".repeat(15_000)}` }), 200), {
       concurrency: 8

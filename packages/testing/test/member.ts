@@ -172,7 +172,7 @@ export const make = (
       Effect.provide(runtime)
     )
     let isCalling = false
-    let calling: Fiber.Fiber<ReadonlyArray<string>> | undefined
+    let caller: Fiber.Fiber<ReadonlyArray<string>> | undefined
     const scope = yield* Effect.scope
     return {
       get: Effect.provide(Effect.map(get, shown), runtime),
@@ -185,7 +185,7 @@ export const make = (
         Effect.gen(function*() {
           isCalling = true
           const outcomes: Array<string> = []
-          calling = yield* call.pipe(
+          caller = yield* call.pipe(
             Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: String }),
             Effect.tap((outcome) => Effect.sync(() => outcomes.push(outcome))),
             Effect.zipRight(Effect.sleep(every)),
@@ -196,7 +196,7 @@ export const make = (
         }),
       end: Effect.suspend(() => {
         isCalling = false
-        return calling === undefined ? Effect.succeed([]) : Fiber.join(calling)
+        return caller === undefined ? Effect.succeed([]) : Fiber.join(caller)
       }),
       advance: () => Effect.void
     }

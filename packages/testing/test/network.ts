@@ -73,7 +73,7 @@ export interface Listening {
   readonly closed: Effect.Effect<void>
 }
 
-const listening = (server: Server): Effect.Effect<Listening, never, Scope.Scope> =>
+const listenOn = (server: Server): Effect.Effect<Listening, never, Scope.Scope> =>
   Effect.map(listen(server), ({ open, port }) => {
     const ports: Array<number | undefined> = []
     server.on("connection", ({ remotePort }: Socket) => ports.push(remotePort))
@@ -100,7 +100,7 @@ const listening = (server: Server): Effect.Effect<Listening, never, Scope.Scope>
 
 /** A server that accepts connections, and sends nothing. */
 export const silentServer = Effect.suspend(() =>
-  listening(createServer((socket) => socket.resume()))
+  listenOn(createServer((socket) => socket.resume()))
 )
 
 export interface Proxy extends Listening {
@@ -141,8 +141,8 @@ export const proxyTo = (target: number): Effect.Effect<Proxy, never, Scope.Scope
         change()
         flow()
       })
-    return Effect.map(listening(server), (listening) => ({
-      ...listening,
+    return Effect.map(listenOn(server), (address) => ({
+      ...address,
       hold: change(() => isHeld = true),
       release: change(() => isHeld = false),
       lose: change(() => passages.forEach((passage) => passage.isLost = true))
@@ -206,8 +206,8 @@ export const playedServer = (
       })
     })
     const countOf = (word: string) => commands.filter(({ words }) => words[0] === word).length
-    return Effect.map(listening(server), (listening) => ({
-      ...listening,
+    return Effect.map(listenOn(server), (address) => ({
+      ...address,
       commands,
       has: (word, count = 1) =>
         until(`it has ${count} ${word}`, Effect.sync(() => countOf(word) === count))

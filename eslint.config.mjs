@@ -104,7 +104,7 @@ export default defineConfig(
     "coverage/",
     "**/.vitepress/.temp/",
     // They import Effect 4, which only the workspace of that line has.
-    "tools/effect4/line/",
+    "tools/effect4/workspace/",
     "tools/effect4/overlay/",
     "examples/effect4/",
     // Generated from docstrings, which are checked in the sources.

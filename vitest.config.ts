@@ -47,8 +47,8 @@ export default defineConfig({
       project("slow", "*.slow.test.ts")
     ],
     // The first needs authorization servers (`npm run interop`), the second Effect 4 (`npm run effect4`).
-    exclude: [...configDefaults.exclude, "**/interop/**", "tools/effect4/line/**"]
-      // They are about files of the repository that the Effect 4 line does not have.
+    exclude: [...configDefaults.exclude, "**/interop/**", "tools/effect4/workspace/**"]
+      // They are about files of the repository that the packages for Effect 4 do not have.
       .concat(
         process.env["STORE_API_EFFECT4"] === undefined
           ? []

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { buildSync } from "esbuild"
-import { buildEffect4, line, nodeOf } from "../effect4/generate.mjs"
+import { buildEffect4, nodeOf, workspace } from "../effect4/generate.mjs"
 import { effect4 as versions } from "../effect4/versions.mjs"
 import { build } from "../workspace/workspace.mjs"
 
@@ -19,7 +19,7 @@ const measured = buildSync({
   stdin: {
     contents:
       `import { Effect } from "effect"\nimport { measureHit } from "./hit.js"\nconsole.log(JSON.stringify(await Effect.runPromise(measureHit(1200))))`,
-    resolveDir: join(line, "packages", "examples")
+    resolveDir: join(workspace, "packages", "examples")
   },
   bundle: true,
   write: false,
@@ -28,14 +28,14 @@ const measured = buildSync({
   packages: "external"
 }).outputFiles[0].text
 const node = nodeOf()
-const run = (...args) => spawnSync(node, args, { cwd: line, encoding: "utf8" }).stdout
+const run = (...args) => spawnSync(node, args, { cwd: workspace, encoding: "utf8" }).stdout
 const hits = merged(
   Array.from(
     { length: 5 },
     () => JSON.parse(run("--expose-gc", "--input-type=module", "-e", measured))
   )
 )
-const [sizes3, sizes4] = [await measureSizes(), await measureSizes(line)]
+const [sizes3, sizes4] = [await measureSizes(), await measureSizes(workspace)]
 const kilobytes = ({ gzipped }) => `${page.number(gzipped / 1000, 1)} kB`
 const sizes = page.table(
   Object.entries({
@@ -52,7 +52,7 @@ const sizes = page.table(
 const effect4 = `Measured by \`npm run bench -- effect4\` on ${page.today()} with Node ${
   run("--version").trim()
 } and Effect ${versions.ranges.effect.replace("^", "")} on ${page.processor()}. The
-[guide](../guides/effect4.md) describes this line. The code that measures is that of
+[guide](../guides/effect4.md) describes these packages. The code that measures is that of
 [a cached token in one fiber](#a-cached-token-in-one-fiber).
 
 ${page.hitTable(hits)}

@@ -2,10 +2,9 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Scenario } from "@store-api/emulator"
-import ts from "typescript"
 import { assert, describe, it } from "vitest"
 import { transform } from "../effect4/transform.mjs"
-import { root } from "../support/command.js"
+import { root, run } from "../support/command.js"
 import {
   blocksInPages,
   blocksInSources,
@@ -20,72 +19,21 @@ import {
 import { pairsOf } from "../support/pairs.mjs"
 import { catalog, readJson } from "../workspace/published.mjs"
 
-const { devDependencies: installed } = readJson("tools/effect4/line/package.json") as {
+const { devDependencies: installed } = readJson("tools/effect4/workspace/package.json") as {
   readonly devDependencies: Readonly<Record<string, string>>
 }
 
-/** Resolves the packages to their sources, without a build. `internal` cannot be imported. */
-const compilerOptions = (): ts.CompilerOptions => {
-  const folder = join(root, "tools")
-  const { config } = ts.readConfigFile(
-    join(folder, "tsconfig.sources.json"),
-    (path) => ts.sys.readFile(path)
-  ) as {
-    readonly config: object
-  }
-  const { options } = ts.parseJsonConfigFileContent(
-    { ...config, files: [], include: [] },
-    ts.sys,
-    folder
-  )
-  const modules = Object.keys(options.paths ?? {}).filter((path) => path.endsWith("/*"))
-  const closed = Object.fromEntries(
-    modules.map((path) => [path.replace("*", "internal/*"), ["closed"]])
-  )
-  return {
-    ...options,
-    noUnusedLocals: false,
-    allowImportingTsExtensions: true,
-    paths: { ...options.paths, ...closed }
-  }
+/** The problems that the compiler finds in code blocks, from a process of its own. */
+const check = async (blocks: ReadonlyArray<CodeBlock>): Promise<ReadonlyArray<string>> => {
+  const script = join(root, "tools/docs/compileBlocks.mjs")
+  const input = JSON.stringify(blocks)
+  const { status, stderr, stdout } = await run(process.execPath, [script], { input })
+  assert.strictEqual(status, 0, stderr)
+  return JSON.parse(stdout) as ReadonlyArray<string>
 }
 
-/** Type-checks code blocks as modules in the folder of the examples. Returns the problems. */
-const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
-  const inExamples = (name: string) =>
-    join(root, "examples", "src", name).replaceAll("\\", "/")
-  const modules = new Map(
-    blocks.map((block, index) => [inExamples(`block-${index}.ts`), block])
-  )
-  // The files of the tutorial import each other. The last version of each is used.
-  const saved = new Map(
-    blocks.flatMap((block) => {
-      const [, name] = /^\/\/ (\w+\.ts)$/m.exec(block.code) ?? []
-      return name === undefined ? [] : [[inExamples(name), block] as const]
-    })
-  )
-  const options = compilerOptions()
-  const host = ts.createCompilerHost(options)
-  host.jsDocParsingMode = ts.JSDocParsingMode.ParseNone
-  const ofDisk = { fileExists: host.fileExists.bind(host), readFile: host.readFile.bind(host) }
-  const virtual = (path: string) => modules.get(path) ?? saved.get(path)
-  host.fileExists = (path) => virtual(path) !== undefined || ofDisk.fileExists(path)
-  host.readFile = (path) => virtual(path)?.code ?? ofDisk.readFile(path)
-  const program = ts.createProgram([...modules.keys()], options, host)
-  return [...modules].flatMap(([path, block]) => {
-    const file = program.getSourceFile(path)
-    return [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)]
-      .map((problem) => {
-        const line = file?.getLineAndCharacterOfPosition(problem.start ?? 0).line ?? 0
-        return `${block.file}:${block.line + line}: ${
-          ts.flattenDiagnosticMessageText(problem.messageText, " ")
-        }`
-      })
-  })
-}
-
-describe("the code in the documentation", { timeout: 120_000 }, () => {
-  it("compiles, and each block names its language", () => {
+describe("the code in the documentation", () => {
+  it("compiles, and each block names its language", async () => {
     const blocks = [...blocksInPages(), ...blocksInSources()]
     const inTypeScript = blocks.filter(({ language }) => language === "ts")
     assert.isAbove(inTypeScript.length, 100)
@@ -101,13 +49,10 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     ])
     const internal = `import * as internal from "@store-api/core/internal/provider/tokenState"`
     const closed = { file: "closed", line: 1, language: "ts", code: internal }
+    const problems = await check([...inTypeScript, closed])
     assert.deepStrictEqual(
-      check([...inTypeScript, closed]).map((problem) =>
-        problem.replace(/^closed:.*/, "closed")
-      ),
-      [
-        "closed"
-      ]
+      problems.map((problem) => problem.replace(/^closed:.*/, "closed")),
+      ["closed"]
     )
   })
 

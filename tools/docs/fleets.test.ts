@@ -1,4 +1,4 @@
-/** The formulas of docs/guides/several-instances.md, on virtual time. The pauses between calls are 0 to 60 seconds. */
+/** The formulas of docs/reference/sharing.md, on virtual time. The pauses between calls are 0 to 60 seconds. */
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenProvider, TokenSource, TokenStore } from "@store-api/core"
 import { fullToken, member, settled } from "@store-api/testing/sharing"
@@ -94,7 +94,7 @@ const [ahead, oneDay] = [5 * minute, 24 * hour]
 /** The commands of a start at once, when a process looks this often without finding a token. */
 const looking = (looks: number) => about(size * (2 * looks + 1))
 
-describe("docs/guides/several-instances.md, how large a fleet", () => {
+describe("docs/reference/sharing.md, how large a fleet", () => {
   it.live.each<
     [what: string, fleet: Fleet, from: number, to: number, requests: Bounds, commands?: Bounds]
   >([

@@ -1,4 +1,4 @@
-/** Tests what the generator of the Effect 4 line reports. `npm run effect4` compiles and tests what it generates. */
+/** Tests what the generator for Effect 4 reports. `npm run effect4` compiles and tests what it generates. */
 import { assert, describe, it } from "vitest"
 import { forbidden } from "./rules.mjs"
 import { transform } from "./transform.mjs"
@@ -16,7 +16,7 @@ const transformed = (source: string, isLibrary = true, overlay?: string) => {
   return { text, problems }
 }
 
-describe("the generator of the Effect 4 line reports", () => {
+describe("the generator for Effect 4 reports", () => {
   it.each([
     [
       "a module that Effect 4 does not have",

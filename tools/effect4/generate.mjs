@@ -1,4 +1,4 @@
-/** Generates the packages of the Effect 4 line from those of the Effect 3 line, and compiles them. */
+/** Generates the packages for Effect 4 from those for Effect 3, and compiles them. */
 import {
   copyFileSync,
   existsSync,
@@ -21,7 +21,7 @@ import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
 import { effect4, effect4Version } from "./versions.mjs"
 
-export const line = fileURLToPath(new URL("./line", import.meta.url))
+export const workspace = fileURLToPath(new URL("./workspace", import.meta.url))
 
 const overlay = fileURLToPath(new URL("./overlay", import.meta.url))
 
@@ -52,7 +52,7 @@ const filesUnder = (folder) => filesIn(join(root, folder)).map((file) => join(fo
 const installedModules = () => {
   const found = new Map([["FastCheck", { specifier: "fast-check" }]])
   const list = (name, folder) => {
-    const dist = join(line, "node_modules", name, "dist", folder)
+    const dist = join(workspace, "node_modules", name, "dist", folder)
     const barrel = read(join(dist, "index.d.ts"))
     for (const file of readdirSync(dist)) {
       const module = /^([A-Z]\w*)\.d\.ts$/.exec(file)?.[1]
@@ -113,7 +113,7 @@ export const blocksOf = (text, report = () => undefined) =>
     }
   )
 
-/** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
+/** Imports of packages that are not installed here: the compiler might find them at the root of the repository. */
 const strangers = (text, source, installed) =>
   [...text.matchAll(
     /^(?:import|export|\}) (?:[^"\n]* )?(from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?")$/gm
@@ -238,7 +238,7 @@ const stale = (generated) =>
 const generate = (repository) => {
   const installed = new Set([
     "@effect/vitest",
-    ...Object.keys(JSON.parse(read(join(line, "package.json"))).devDependencies)
+    ...Object.keys(JSON.parse(read(join(workspace, "package.json"))).devDependencies)
   ])
   const problems = []
   const written = new Map()
@@ -347,7 +347,7 @@ const generate = (repository) => {
   problems.push(...unused())
   if (process.env.CI === "true") problems.push(...stale(new Map([...examples, ...pages])))
   if (problems.length === 0) {
-    write(line, written, "packages", "examples")
+    write(workspace, written, "packages", "examples")
     write(root, examples, join("examples", "effect4"))
     write(root, pages)
   }
@@ -366,15 +366,17 @@ export const nodeOf = () => {
  * @param {{ checked?: boolean, repository?: string }} options
  */
 export const buildEffect4 = ({ checked = false, repository }) => {
-  install("tools/effect4/line")
+  install("tools/effect4/workspace")
   const problems = generate(repository)
   for (const problem of problems) process.stderr.write(`${problem}\n`)
   if (problems.length > 0) process.exit(1)
-  const sources = packages.map((name) => join(line, "packages", name, "tsconfig.src.json"))
-  tool("tsc", ["-b", ...sources, ...checked ? [join(line, "packages")] : []])
+  const sources = packages.map((name) =>
+    join(workspace, "packages", name, "tsconfig.src.json")
+  )
+  tool("tsc", ["-b", ...sources, ...checked ? [join(workspace, "packages")] : []])
   // Its command is the same for both majors.
   build()
-  const [from, to] = [root, line].map((folder) =>
+  const [from, to] = [root, workspace].map((folder) =>
     join(folder, "packages/emulator/dist/store-api-emulator")
   )
   for (const end of [".mjs", ".third-party.txt"]) copyFileSync(`${from}${end}`, `${to}${end}`)

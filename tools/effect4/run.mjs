@@ -1,5 +1,5 @@
 /**
- * `npm run effect4`: generates and compiles the packages of the Effect 4 line, and runs their tests on Effect 4.
+ * `npm run effect4`: generates and compiles the packages for Effect 4, and runs their tests on Effect 4.
  *
  * TESTS are parts of the paths of test files; the default is all. `--quick` leaves out all but one server of the
  * interoperability suite. `--newest` first installs the newest minor of Effect 4 instead of the lockfile's.
@@ -23,7 +23,7 @@ install()
 if (newest) {
   pnpm([
     "--dir",
-    "tools/effect4/line",
+    "tools/effect4/workspace",
     "update",
     "effect",
     "@effect/platform-node",
@@ -31,7 +31,7 @@ if (newest) {
   ])
 }
 // These need what was just installed.
-const { buildEffect4, line, nodeOf } = await import("./generate.mjs")
+const { buildEffect4, nodeOf, workspace } = await import("./generate.mjs")
 
 buildEffect4({ checked: true })
 
@@ -53,20 +53,20 @@ const test = (folder, tests) => {
   ], {
     cwd: folder,
     stdio: "inherit",
-    env: { ...process.env, STORE_API_EFFECT4: line }
+    env: { ...process.env, STORE_API_EFFECT4: workspace }
   })
   if (status !== 0) process.exit(status ?? 1)
 }
 
-test(line, filter)
+test(workspace, filter)
 if (isWanted("packages/interop/test/contract.test.ts")) {
-  test(line, [
+  test(workspace, [
     "--config",
     "packages/interop/vitest.config.ts",
     ...quick && filter.length === 0 ? oneServer : filter
   ])
 }
-/** The tests of this line that run on Effect 3 and start programs on Effect 4. */
+/** The tests that run on Effect 3 and start programs on Effect 4. */
 const programs = ["tools/docs/tutorial.slow.test.ts", "examples/test/programs.slow.test.ts"]
   .filter(isWanted)
 if (programs.length > 0) test(root, programs)

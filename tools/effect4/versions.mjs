@@ -1,7 +1,7 @@
 /** The versions of the packages for Effect 4, and of what they depend on. */
 import { catalog, readJson } from "../workspace/published.mjs"
 
-const installed = readJson("tools/effect4/line/package.json").devDependencies
+const installed = readJson("tools/effect4/workspace/package.json").devDependencies
 
 /** The Node and the ranges that the manifests for Effect 4 must have. */
 export const effect4 = {

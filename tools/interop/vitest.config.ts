@@ -14,9 +14,12 @@ export default defineConfig({
   // Like the other tests, on the sources.
   resolve: {
     alias: [
-      { find: /^@store-api\/(core|platform-node)$/, replacement: `${source("$1")}/index.ts` },
       {
-        find: /^@store-api\/(core|platform-node)\/(.+)$/,
+        find: /^@store-api\/(core|platform-node|dpop)$/,
+        replacement: `${source("$1")}/index.ts`
+      },
+      {
+        find: /^@store-api\/(core|platform-node|dpop)\/(.+)$/,
         replacement: `${source("$1")}/$2.ts`
       }
     ]

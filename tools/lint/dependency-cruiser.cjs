@@ -2,7 +2,7 @@
 const layers = [
   "AccessTokenError AccessTokenMetrics internal/(advice|waitAtMost|withMessage|lifetime)",
   "AccessToken ClientCredentials TokenResponse " +
-  "internal/(asyncContext|backoff|baseUrl|boundedBody|configOf|credentials|extra|httpErrors|instant|manualRedirect|monotonicMillis|options|userAgent)",
+  "internal/(asyncContext|backoff|baseUrl|boundedBody|configOf|credentials|extra|httpErrors|instant|manualRedirect|options|userAgent)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",
   "TokenEndpoint SharedTokenSource TokenStoreContract AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
   "AuthorizedHttpClient",
@@ -89,7 +89,7 @@ module.exports = {
     })
   ],
   options: {
-    doNotFollow: { path: "node_modules|/dist/|^tools/effect4/line/packages" },
+    doNotFollow: { path: "node_modules|/dist/|^tools/effect4/workspace/packages" },
     // Compiled files, of which some belong to sources that are gone.
     exclude: { path: "/\\.tsbuild/" },
     tsPreCompilationDeps: true,

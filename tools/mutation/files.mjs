@@ -30,7 +30,7 @@ const parts = {
     "TokenEndpoint": "endpoint/TokenRequest endpoint/retries StoreAuth",
     "AuthorizedHttpClient":
       "client/AuthorizedHttpClient client/recovery StoreAuth leaks/hiddenHeader",
-    "TokenStore TokenStoreContract internal/monotonicMillis": "sharing/TokenStore",
+    "TokenStore TokenStoreContract": "sharing/TokenStore",
     "SharedTokenSource internal/sharing/storedToken": sharing,
     "AccessTokenProvider": provider,
     "StoreAuth": "StoreAuth",

@@ -1,6 +1,6 @@
 /**
  * `npm run changeset`: runs changesets. After `-- version`, a new major is made odd, because even majors are those of
- * the Effect 4 line: a breaking change of 1.4.2 leads to 3.0.0, and on Effect 4 from 2.4.2 to 4.0.0.
+ * Effect 4: a breaking change of 1.4.2 leads to 3.0.0, and on Effect 4 from 2.4.2 to 4.0.0.
  */
 import "../workspace/require-node.mjs"
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"

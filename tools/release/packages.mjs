@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path"
 import { checkPackage, createPackageFromTarballData, Package } from "@arethetypeswrong/core"
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
-import { line, packages as effect4Packages } from "../effect4/generate.mjs"
+import { packages as effect4Packages, workspace } from "../effect4/generate.mjs"
 import { effect4 } from "../effect4/versions.mjs"
 import { folders, releaseFields } from "../workspace/published.mjs"
 import { pnpmArguments, root } from "../workspace/workspace.mjs"
@@ -67,7 +67,7 @@ export const packEffect4 = (out, repository) => {
       "npm",
       ["pack", "--json", "--pack-destination", destination],
       {
-        cwd: join(line, "packages", name),
+        cwd: join(workspace, "packages", name),
         encoding: "utf8",
         shell: process.platform === "win32"
       }

@@ -1,7 +1,8 @@
 /**
- * `npm run release:rehearsal`: releases both lines from a clone of the last commit to a registry on this machine, with
- * the commands of a real release, installs them by their tags with npm and pnpm, and runs the first program of the
- * README. Then it releases a fix, updates the same projects and runs the program again. Takes about six minutes.
+ * `npm run release:rehearsal`: releases the packages for both majors of Effect from a clone of the last commit to
+ * a registry on this machine, with the commands of a real release, installs them by their tags with npm and pnpm, and
+ * runs the first program of the README. Then it releases a fix, updates the same projects and runs the program again.
+ * Takes about six minutes.
  */
 import "../workspace/require-node.mjs"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -12,7 +13,7 @@ import { install, pnpmArguments, root, takesOnly } from "../workspace/workspace.
 takesOnly()
 install()
 // The program of the README is generated for Effect 4.
-install("tools/effect4/line")
+install("tools/effect4/workspace")
 const { nodeOf } = await import("../effect4/generate.mjs")
 const consumers = await import("./consumer.mjs")
 const { freePort, installers, programOf, run, runProgram, start, startEmulator, wordsOf } =
@@ -158,5 +159,5 @@ for (const one of projects) {
   await run(one.folder, "npm", updates[one.installer], env)
   await check(one, second, true)
 }
-say("both lines are published, installed, fixed and updated")
+say("the packages for both majors of Effect are published, installed, fixed and updated")
 process.exit(0)

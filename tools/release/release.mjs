@@ -1,6 +1,7 @@
 /**
- * `npm run release`: packs, checks and publishes the packages of both lines. Only the release workflow runs it. With
- * `-- --dry-run` it publishes nothing. `--registry URL` is for a rehearsal: another registry, without provenance.
+ * `npm run release`: packs, checks and publishes the packages for both majors of Effect. Only the release workflow runs
+ * it. With `-- --dry-run` it publishes nothing. `--registry URL` is for a rehearsal: another registry,
+ * without provenance.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"

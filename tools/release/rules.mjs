@@ -123,17 +123,17 @@ export const withOddMajor = (text) =>
     (_, before, major) => before + (Number(major) + 1 - Number(major) % 2)
   )
 
-/** Returns whether the two lines break the rule for their versions: an odd major, and the even one that follows it. */
+/** Returns whether these two versions break their rule: an odd major, and the even one that follows it. */
 export const majorProblems = (effect3, effect4) =>
   Number.parseInt(effect3) % 2 === 1 && effect4 === effect4Version(effect3)
     ? []
     : [
-      `the versions of the lines are ${effect3} and ${effect4}, not an odd major and the even one that follows it`
+      `the versions for Effect 3 and Effect 4 are ${effect3} and ${effect4}, not an odd major and the even one that follows it`
     ]
 
 /**
- * Returns the packages of both lines in the order of publication, each with its dist-tag. `latest` is Effect 4, as the
- * `latest` of `effect` is, or Effect 3 for a package that only that line has, such as the command line.
+ * Returns the packages for both majors of Effect in the order of publication, each with its dist-tag. `latest` is
+ * Effect 4, as the `latest` of `effect` is, or Effect 3 for a package that only Effect 3 has, such as the command line.
  *
  * @template {{ readonly name: string }} P
  * @param {ReadonlyArray<P>} effect3

@@ -22,7 +22,15 @@ const groups = {
     "effect4"
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [
-    ...["configuration", "command-line", "errors", "layers", "specification", "glossary"]
+    ...[
+      "configuration",
+      "sharing",
+      "command-line",
+      "errors",
+      "layers",
+      "specification",
+      "glossary"
+    ]
       .map((name) => `docs/reference/${name}.md`),
     "docs/reference/api"
   ],
@@ -45,7 +53,7 @@ const groups = {
 }
 
 /** Folders without pages, which are not searched. */
-const skipped = /^(\..*|node_modules|dist|src|test|files|line)$/
+const skipped = /^(\..*|node_modules|dist|src|test|files|workspace)$/
 
 export const text = (page) => readFileSync(posix.join(root, page), "utf8")
 

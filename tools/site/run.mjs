@@ -28,7 +28,7 @@ if (!/^\/([\w.~-]+\/)*$/.test(base)) {
 
 install()
 // The pages show code for Effect 4, which is generated from what is installed.
-install("tools/effect4/line")
+install("tools/effect4/workspace")
 
 const { build } = await import("vitepress")
 await build(fileURLToPath(new URL(".", import.meta.url)), { base }).catch(fail)

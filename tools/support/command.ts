@@ -13,6 +13,8 @@ export interface Finished {
 export interface Options {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
+  /** What the program reads from its standard input. Default: nothing. */
+  readonly input?: string
 }
 
 /** Variables of the service, of proxies and colours, and those that npm sets for the command that runs the tests. */
@@ -23,7 +25,7 @@ const left =
 export const cleanEnvironment = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !left.test(name)))
 
-/** Runs a program to its end, without input. */
+/** Runs a program to its end. */
 export const run = (
   command: string,
   args: ReadonlyArray<string>,
@@ -33,8 +35,9 @@ export const run = (
     const child = spawn(command, args, {
       cwd: options.cwd ?? root,
       env: { ...cleanEnvironment(), ...options.env },
-      stdio: ["ignore", "pipe", "pipe"]
+      stdio: "pipe"
     })
+    child.stdin.end(options.input)
     let stdout = ""
     let stderr = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => stdout += text)

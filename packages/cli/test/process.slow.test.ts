@@ -9,6 +9,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault } from "@store-api/emulator"
 import { selfSigned } from "@store-api/testing/certificates"
 import { byName, listen, startProxy, startTlsStore } from "@store-api/testing/loopback"
+import { until } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
 import { Effect, Record } from "effect"
 import {
@@ -57,31 +58,40 @@ test.live("the binary fails with the same message as the command in process", fu
   deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
 })
 
-test.live("the binary finds folders by the variables of the process, as it finds files by the current folder", function*() {
-  const { user } = yield* started
-  const profiles = profilesOf(user)
-  mkdirSync(profiles, { recursive: true })
+/** The lines of a profile for this user, and the user without these variables. */
+const inFile = Effect.map(started, ({ user }) => {
   const lines = Object.entries(user.env).filter(([name]) => name.startsWith("STORE_API_"))
-  const text = lines.map(([name, value]) => `${name}=${value}`).join("\n")
-  writeFileSync(join(profiles, "books.env"), text, { mode: 0o600 })
-  writeFileSync(join(user.cwd, ".env"), text)
-  const alone = without(user, ...lines.map(([name]) => name))
-  const profile = yield* runProcess(alone, ["status", "--profile", "books"])
-  assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\n$/)
-  const { stdout } = yield* runProcess(alone, ["status"])
-  if (process.platform !== "darwin") {
-    assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
+  return {
+    text: lines.map(([name, value]) => `${name}=${value}`).join("\n"),
+    user: without(user, ...lines.map(([name]) => name))
   }
 })
 
+test.live("the binary finds profiles by the variables of the process", function*() {
+  const { text, user } = yield* inFile
+  const profiles = profilesOf(user)
+  mkdirSync(profiles, { recursive: true })
+  writeFileSync(join(profiles, "books.env"), text, { mode: 0o600 })
+  const { stdout } = yield* runProcess(user, ["status", "--profile", "books"])
+  assert.match(stdout, /^profile {2}books\nfolder {3}.*\n$/)
+})
+
+test.live.runIf(process.platform !== "darwin")(
+  "the binary finds the folder of tokens by the variables of the process",
+  function*() {
+    const { text, user } = yield* inFile
+    writeFileSync(join(user.cwd, ".env"), text)
+    const { stdout } = yield* runProcess(user, ["status"])
+    assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
+  }
+)
+
 test.live.each(
   [
-    ["stderr", "does not change the exit code of a failure", {
-      STORE_API_CLIENT_SECRET: "another"
-    }, 4],
-    ["stdout", "ends the run with code 0 and no message", {}, 0]
+    ["stderr", { STORE_API_CLIENT_SECRET: "another" }, 4],
+    ["stdout", {}, 0]
   ] as const
-)("a closed %s %s", function*([stream, , env, code]) {
+)("if %s is closed, the run prints nothing else", function*([stream, env, code]) {
   const { child, end } = yield* startProcess(
     withEnv((yield* started).user, env),
     ["token"],
@@ -91,19 +101,21 @@ test.live.each(
   deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
 })
 
-test.live.runIf(process.platform === "linux")(
-  "a full disk behind stdout is one message with code 8",
-  function*() {
-    for (const line of ["completion fish", "emulator --list"]) {
-      const full = yield* runWith(yield* newUser({}), line.split(" "), [
+for (
+  const args of [["completion", "fish"], ["emulator", "--list"]]
+) {
+  test.live.runIf(process.platform === "linux")(
+    `a full disk behind stdout is one message of ${args[0]} with code 8`,
+    function*() {
+      const full = yield* runWith(yield* newUser({}), args, [
         "ignore",
         openSync("/dev/full", "w"),
         "pipe"
       ])
-      deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"], line)
+      deepStrictEqual(full, [8, "store-api: Cannot write to stdout.\n"])
     }
-  }
-)
+  )
+}
 
 test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
   const { user } = yield* started
@@ -118,11 +130,17 @@ test.live("a reader that goes away in the middle of a response ends the run with
   deepStrictEqual([code, stderr], [0, ""])
 })
 
-test.live("the secret is read from a pipe, and not from a folder", function*() {
+const readsSecret = ["token", "--secret-file", "-"]
+
+test.live("the secret is read from a pipe", function*() {
   const { user } = yield* started
-  const line = ["token", "--secret-file", "-"]
-  deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
-  const [code, stderr] = yield* runWith(user, line, [
+  const { code } = yield* runProcess(user, readsSecret, { ...shows, stdin: demoSecret })
+  assert.strictEqual(code, 0)
+})
+
+test.live("the secret is not read from a folder", function*() {
+  const { user } = yield* started
+  const [code, stderr] = yield* runWith(user, readsSecret, [
     openSync(user.cwd, "r"),
     "pipe",
     "pipe"
@@ -134,20 +152,26 @@ test.live("the secret is read from a pipe, and not from a folder", function*() {
   )
 })
 
-test.live.each(
-  [["SIGINT", 130], ["SIGTERM", 143]] as const
-)(
-  "%s ends a call with code %i, and a check while a server is silent",
+const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const
+
+test.live.each(signals)("%s ends a call with code %i", function*([signal, code]) {
+  const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
+  const call = yield* startProcess(user, ["call", "/orders"])
+  yield* until(
+    "the API has the request",
+    Effect.map(emulator.requests, (requests) => requests.some(({ kind }) => kind === "api"))
+  )
+  call.child.kill(signal)
+  deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
+})
+
+test.live.each(signals)(
+  "%s ends a check with code %i while a server is silent",
   function*([signal, code]) {
-    const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
-    const call = yield* startProcess(user, ["call", "/orders"])
-    while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) {
-      yield* Effect.sleep("20 millis")
-    }
-    call.child.kill(signal)
-    deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
     const { port } = yield* listen(Net.createServer())
-    const silent = withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` })
+    const silent = withEnv((yield* started).user, {
+      STORE_API_AUTH_URL: `https://127.0.0.1:${port}`
+    })
     const check = yield* startProcess(silent, ["check"])
     assert.isTrue(yield* check.shows(/connection/))
     check.child.kill(signal)
@@ -158,17 +182,18 @@ test.live.each(
   }
 )
 
-test.live.each(
-  [["SIGINT", 130], ["SIGTERM", 143]] as const
-)("%s ends an emulator with code %i although a connection is open", function*([signal, code]) {
-  const { running, variables } = yield* emulatorWith([])
-  const { port } = new URL(variables["STORE_API_URL"] ?? "")
-  const socket = Net.connect(Number(port), "127.0.0.1").on("error", () => undefined)
-  yield* Effect.promise(() => once(socket, "connect"))
-  running.child.kill(signal)
-  const { stderr, ...outcome } = yield* running.end
-  deepStrictEqual([outcome.code, stderr], [code, ""])
-})
+test.live.each(signals)(
+  "%s ends an emulator with code %i although a connection is open",
+  function*([signal, code]) {
+    const { running, variables } = yield* emulatorWith([])
+    const { port } = new URL(variables["STORE_API_URL"] ?? "")
+    const socket = Net.connect(Number(port), "127.0.0.1").on("error", () => undefined)
+    yield* Effect.promise(() => once(socket, "connect"))
+    running.child.kill(signal)
+    const { stderr, ...outcome } = yield* running.end
+    deepStrictEqual([outcome.code, stderr], [code, ""])
+  }
+)
 
 test.live.each(["--help", "fail --help", "--port canary", "fial", "--list"])(
   "store-api-emulator %s does what store-api emulator does, under its own name",
@@ -222,10 +247,9 @@ test.live.each<[program: string, code: number]>([["true", 0], ["exit 42", 42], [
   }
 )
 
-test.live("run ends with code 127 if the program cannot be started", function*() {
-  for (
-    const [program, why] of [["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const
-  ) {
+test.live.each([["./nothing", "ENOENT"], ["/dev/null/x", "ENOTDIR"]] as const)(
+  "run ends with code 127 if %s cannot be started (%s)",
+  function*([program, why]) {
     const outcome = yield* runProcess((yield* started).user, ["run", "--", program])
     deepStrictEqual(outcome, {
       code: 127,
@@ -233,7 +257,7 @@ test.live("run ends with code 127 if the program cannot be started", function*()
       stderr: `store-api: Cannot run ${program} (${why}).\n`
     })
   }
-})
+)
 
 test.live.each(["SIGINT", "SIGTERM"] as const)(
   "run passes %s on to the program, which decides when it ends",
@@ -253,41 +277,60 @@ test.live.each(["SIGINT", "SIGTERM"] as const)(
   }
 )
 
-test.live("the certificate that store-api-emulator --tls names is trusted by the commands", function*() {
-  const { variables } = yield* emulatorWith(["--tls"])
-  const user = yield* newUser(variables)
-  assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
-  deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
-  const { code, failed, steps } = yield* check(user, [], runProcess)
-  deepStrictEqual([code, failed], [0, []])
-  assert.include(steps.map(({ name }) => name), "TLS")
-  const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
-  deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-cache"])).code, 4)
+/** A user of an emulator with TLS, whose environment trusts its certificate. */
+const withTls = Effect.flatMap(
+  emulatorWith(["--tls"]),
+  ({ variables }) => newUser(variables)
+)
+
+test.live("token trusts the certificate that store-api-emulator --tls names", function*() {
+  const user = yield* withTls
+  assert.match(user.env["STORE_API_AUTH_URL"] ?? "", /^https:/)
+  assert.strictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
 })
 
-test.live("NODE_EXTRA_CA_CERTS applies to a proxy over TLS, whose certificate has the name of the proxy", function*() {
-  const name = "auth.store.example"
-  const [ofProxy, ofStore] = [yield* selfSigned("localhost"), yield* selfSigned(name)]
-  const store = yield* startTlsStore(ofStore)
-  const proxy = yield* startProxy(Https.createServer(ofProxy), "https")
-  const user = yield* newUser({
-    STORE_API_AUTH_URL: byName(store, name),
-    STORE_API_CLIENT_ID: "demo-client",
-    STORE_API_CLIENT_SECRET: demoSecret,
-    HTTPS_PROXY: proxy.url
+test.live("check trusts the certificate that store-api-emulator --tls names", function*() {
+  const { code, failed, steps } = yield* check(yield* withTls, [], runProcess)
+  deepStrictEqual([code, failed], [0, []])
+  assert.include(steps.map(({ name }) => name), "TLS")
+})
+
+test.live("without NODE_EXTRA_CA_CERTS, the certificate of the emulator is not trusted", function*() {
+  const distrusting = without(yield* withTls, "NODE_EXTRA_CA_CERTS")
+  assert.strictEqual((yield* runProcess(distrusting, ["token"])).code, 4)
+})
+
+/** A user of a proxy over TLS, which trusts the certificates of `ca`. */
+const behindTlsProxy = (ca: (certificates: { proxy: string; store: string }) => string) =>
+  Effect.gen(function*() {
+    const name = "auth.store.example"
+    const [ofProxy, ofStore] = [yield* selfSigned("localhost"), yield* selfSigned(name)]
+    const store = yield* startTlsStore(ofStore)
+    const proxy = yield* startProxy(Https.createServer(ofProxy), "https")
+    const user = yield* newUser({
+      STORE_API_AUTH_URL: byName(store, name),
+      STORE_API_CLIENT_ID: "demo-client",
+      STORE_API_CLIENT_SECRET: demoSecret,
+      HTTPS_PROXY: proxy.url
+    })
+    const caFile = join(user.cwd, "ca.pem")
+    writeFileSync(caFile, ca({ proxy: ofProxy.cert, store: ofStore.cert }))
+    return withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
   })
-  const caFile = join(user.cwd, "ca.pem")
-  writeFileSync(caFile, ofProxy.cert + ofStore.cert)
-  const trusting = withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
-  const { code, failed, steps } = yield* check(trusting, [], runProcess)
+
+test.live("NODE_EXTRA_CA_CERTS applies to a proxy over TLS", function*() {
+  const user = yield* behindTlsProxy(({ proxy, store }) => proxy + store)
+  const { code, failed, steps } = yield* check(user, [], runProcess)
   deepStrictEqual([code, failed], [0, []])
   assert.includeMembers(steps.map(({ name }) => name), [
     "proxy tunnel",
     "TLS",
     "token request"
   ])
-  writeFileSync(caFile, ofStore.cert)
-  const careless = withEnv(trusting, {
+})
+
+test.live("NODE_TLS_REJECT_UNAUTHORIZED does not apply to a proxy over TLS", function*() {
+  const careless = withEnv(yield* behindTlsProxy(({ store }) => store), {
     NODE_TLS_REJECT_UNAUTHORIZED: "0",
     NODE_NO_WARNINGS: "1"
   })
@@ -297,20 +340,32 @@ test.live("NODE_EXTRA_CA_CERTS applies to a proxy over TLS, whose certificate ha
 describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
   const terminal = { ...shows, terminal: true }
 
-  test.live("asks for the secret and shows nothing of what is typed; Ctrl+C ends the run with code 130", function*() {
-    const { emulator, user: withSecret } = yield* started
-    const user = without(withSecret, "STORE_API_CLIENT_SECRET")
-    for (const [keys, code] of [[`${demoSecret}\r`, 0], ["\u0003", 130]] as const) {
+  /** Answers the question for the secret with these keys. */
+  const answer = (keys: string) =>
+    Effect.gen(function*() {
+      const { emulator, user: withSecret } = yield* started
+      const user = without(withSecret, "STORE_API_CLIENT_SECRET")
       const { end, shows, type } = yield* startProcess(user, ["token", ">stdout"], terminal)
       assert.isTrue(yield* shows(/Client secret/))
       yield* type(keys)
-      const ended = yield* end
-      assert.strictEqual(ended.code, code)
+      const outcome = yield* end
       // The shell goes on in a line of its own.
-      assert.match(ended.stdout, /^Client secret \(not shown\): (\r\n)+$/)
-      const printed = readFileSync(join(user.cwd, "stdout"), "utf8")
-      assert.strictEqual(printed, code === 0 ? `${yield* lastToken(emulator)}\n` : "")
-    }
+      assert.match(outcome.stdout, /^Client secret \(not shown\): (\r\n)+$/)
+      return {
+        code: outcome.code,
+        emulator,
+        printed: readFileSync(join(user.cwd, "stdout"), "utf8")
+      }
+    })
+
+  test.live("the question for the secret shows nothing of what is typed", function*() {
+    const { code, emulator, printed } = yield* answer(`${demoSecret}\r`)
+    deepStrictEqual([code, printed], [0, `${yield* lastToken(emulator)}\n`])
+  })
+
+  test.live("Ctrl+C in the question for the secret ends the run with code 130", function*() {
+    const { code, printed } = yield* answer("\u0003")
+    deepStrictEqual([code, printed], [130, ""])
   })
 
   test.live("a terminal does not show a secret that is pasted too early, with the lines before it", function*() {
@@ -325,12 +380,24 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
     assert.notInclude(stdout, demoSecret)
   })
 
-  test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {
+  /** A call to an API that never responds, once the terminal shows its name. */
+  const slowCall = Effect.gen(function*() {
     const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
-    const { end, shows, type } = yield* startProcess(user, ["call", "/orders"], terminal)
+    const running = yield* startProcess(user, ["call", "/orders"], terminal)
     assert.isTrue(
-      yield* shows(/store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/)
+      yield* running.shows(
+        /store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/
+      )
     )
+    return running
+  })
+
+  test.live("the terminal shows the name of a slow request", function*() {
+    yield* slowCall
+  })
+
+  test.live("Ctrl+C during a slow request leaves the shell on a line of its own", function*() {
+    const { end, type } = yield* slowCall
     yield* type("\u0003")
     deepStrictEqual(yield* end, { code: 130, stdout: "^C\r\n", stderr: "" })
   })

@@ -260,6 +260,11 @@ export class TokenRefusedError
             reason: Schema.String
           })
         ),
+        /**
+         * How the client authenticated without a secret, if it was refused: by an assertion (RFC 7523), or by its id
+         * and a TLS certificate (RFC 8705). Default none.
+         */
+        authentication: Schema.optional(Schema.Literal("clientAssertion", "certificate")),
         /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
         retryAt: RetryAt
       }

@@ -22,7 +22,6 @@ import type {
 } from "./AccessTokenError.js"
 import * as instant from "./internal/instant.js"
 import { defaultLeeway } from "./internal/lifetime.js"
-import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { checkKinds, durationOf, positiveDurationOf, unusable } from "./internal/options.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
@@ -381,69 +380,65 @@ interface Sharing {
  * again. If the store fails, acquires a token without it. If no token can be acquired, a short one is better than none.
  */
 const findOrAcquire = (
-  sharing: Sharing
-): Effect.Effect<storedToken.Timed, AccessTokenError, Scope.Scope> =>
-  Effect.gen(function*() {
-    const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
-    let pause = firstPause
-    while ((yield* monotonicMillis) < end) {
-      const found = (yield* find(sharing)) ?? (yield* acquireWithLease(sharing))
-      if (found !== undefined) return found
-      yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
-      pause = Math.min(pauseGrowth * pause, longestPause)
-    }
-    // The process with the lease may be stuck, so this one acquires without the lease.
-    return (yield* find(sharing)) ?? (yield* acquireAndStore(sharing, Effect.succeed(true)))
-  }).pipe(
-    Effect.catchTag("TokenStoreError", () => sharing.acquire),
-    Effect.catchAllCause((cause) =>
-      Effect.flatMap(
-        sharing.token.short,
-        (short) => short === undefined ? Effect.failCause(cause) : Effect.succeed(short)
-      )
-    )
-  )
-
-const find = ({ token }: Sharing) =>
-  Effect.tap(
+  { acquire, lease, leaseMillis, maxWait, token }: Sharing
+): Effect.Effect<storedToken.Timed, AccessTokenError, Scope.Scope> => {
+  const find = Effect.tap(
     token.find,
     (found) => found === undefined ? Effect.void : Metric.increment(storeHits)
   )
 
-/**
- * Returns the token that another process stored before this one took the lease, or else a new one. Returns `undefined`
- * if another process has the lease.
- */
-const acquireWithLease = (sharing: Sharing) =>
-  Effect.gen(function*() {
-    const lease = yield* Effect.acquireRelease(
-      sharing.lease,
+  /** Stores the token when the scope closes, if it still may. */
+  const acquireAndStore = (mayStore: Effect.Effect<boolean, TokenStoreError>) =>
+    Effect.gen(function*() {
+      const startedAt = yield* instant.now
+      const acquired = yield* acquire
+      yield* Effect.addFinalizer(() => token.store(acquired, startedAt, mayStore))
+      return acquired
+    })
+
+  /**
+   * Returns the token that another process stored before this one took the lease, or else a new one. Returns
+   * `undefined` if another process has the lease.
+   */
+  const acquireWithLease = Effect.gen(function*() {
+    const held = yield* Effect.acquireRelease(
+      lease,
       Option.match({
         onNone: () => Effect.void,
         onSome: ({ release }) => Effect.ignore(release)
       })
     )
-    if (Option.isNone(lease)) return undefined
-    const found = yield* find(sharing)
+    if (Option.isNone(held)) return undefined
+    const found = yield* find
     if (found !== undefined) return found
     yield* Effect.forkScoped(
-      Effect.interruptible(keepExtending(lease.value, sharing.leaseMillis))
+      Effect.interruptible(keepExtending(held.value, leaseMillis))
     )
     // A process that was frozen may have lost the lease to another one.
-    return yield* acquireAndStore(sharing, lease.value.extend)
+    return yield* acquireAndStore(held.value.extend)
   })
 
-/** Stores the token when the scope closes, if it still may. */
-const acquireAndStore = (
-  { acquire, token }: Sharing,
-  mayStore: Effect.Effect<boolean, TokenStoreError>
-) =>
-  Effect.gen(function*() {
-    const startedAt = yield* instant.now
-    const acquired = yield* acquire
-    yield* Effect.addFinalizer(() => token.store(acquired, startedAt, mayStore))
-    return acquired
-  })
+  return Effect.gen(function*() {
+    const end = (yield* instant.now).monotonic + (yield* jittered(maxWait))
+    let pause = firstPause
+    while ((yield* instant.now).monotonic < end) {
+      const found = (yield* find) ?? (yield* acquireWithLease)
+      if (found !== undefined) return found
+      yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
+      pause = Math.min(pauseGrowth * pause, longestPause)
+    }
+    // The process with the lease may be stuck, so this one acquires without the lease.
+    return (yield* find) ?? (yield* acquireAndStore(Effect.succeed(true)))
+  }).pipe(
+    Effect.catchTag("TokenStoreError", () => acquire),
+    Effect.catchAllCause((cause) =>
+      Effect.flatMap(
+        token.short,
+        (short) => short === undefined ? Effect.failCause(cause) : Effect.succeed(short)
+      )
+    )
+  )
+}
 
 /** Extends a lease until this effect is interrupted or the lease is lost. */
 const keepExtending = (lease: Lease, millis: number) =>

@@ -16,7 +16,7 @@ import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js
 import * as AccessTokenProvider from "./AccessTokenProvider.js"
 import * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
 import * as ClientCredentials from "./ClientCredentials.js"
-import { urlWithQuery } from "./internal/baseUrl.js"
+import { baseUrl } from "./internal/baseUrl.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import { checkBy } from "./internal/credentials.js"
@@ -323,7 +323,7 @@ export const layerSource = (
     const credentials = yield* credentialsOf(options)
     const endpoint = { ...options.endpoint, authUrl, allowInsecure, credentials }
     const origins = Effect.map(
-      urlWithQuery("authUrl", authUrl, allowInsecure),
+      baseUrl("authUrl", authUrl, allowInsecure, true),
       ({ origin }) => [origin]
     )
     return Layer.provide(

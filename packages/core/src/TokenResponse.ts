@@ -10,6 +10,11 @@ import * as Schema from "effect/Schema"
 import { TokenResponseError } from "./AccessTokenError.js"
 import { maxLife } from "./internal/lifetime.js"
 
+const makeOnce = <A>(make: () => A): () => A => {
+  let made: A | undefined
+  return () => made ??= make()
+}
+
 /** An optional field of little importance. It counts as missing if it has another type. */
 const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = Schema.decodeUnknownOption(schema)
@@ -121,14 +126,19 @@ const decoderOf = <I>(
     })
 }
 
-const decoders = {
-  Bearer: decoderOf(TokenResponse, problemsOf("a type other than DPoP, MAC and PoP")),
-  DPoP: decoderOf(
-    Schema.Struct({
-      ...TokenResponse.fields,
-      token_type: Schema.String.pipe(Schema.pattern(/^ *dpop *$/i))
-    }),
-    problemsOf("DPoP")
+/** Each is made when it is used first, because most programs need one of them. A cache of pure functions. */
+const decoderFor = {
+  Bearer: makeOnce(() =>
+    decoderOf(TokenResponse, problemsOf("a type other than DPoP, MAC and PoP"))
+  ),
+  DPoP: makeOnce(() =>
+    decoderOf(
+      Schema.Struct({
+        ...TokenResponse.fields,
+        token_type: Schema.String.pipe(Schema.pattern(/^ *dpop *$/i))
+      }),
+      problemsOf("DPoP")
+    )
   )
 }
 
@@ -154,7 +164,7 @@ const decoders = {
 export const decode = (
   body: string,
   tokenType: "Bearer" | "DPoP" = "Bearer"
-): Either.Either<TokenResponse, TokenResponseError> => decoders[tokenType](body)
+): Either.Either<TokenResponse, TokenResponseError> => decoderFor[tokenType]()(body)
 
 /** The top-level fields of an issue. Never reads its values, one of which may be the token. */
 const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => {

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
-import { monotonicMillis } from "./internal/monotonicMillis.js"
+import * as instant from "./internal/instant.js"
 import { withMessage } from "./internal/withMessage.js"
 import { type Lease, type Service, TokenStore, type TokenStoreError } from "./TokenStore.js"
 
@@ -65,53 +65,50 @@ export class TokenStoreContractError
   }
 }
 
-/** The operations of a store, with `undefined` for none. */
-interface Store extends Omit<Service, "get" | "lease"> {
-  readonly get: (key: string) => Effect.Effect<string | undefined, TokenStoreError>
-  /** Returns what remains of an entry, in milliseconds. */
-  readonly remaining: (key: string) => Effect.Effect<number, Problem>
-  readonly lease: (
-    key: string,
-    duration: Duration.DurationInput
-  ) => Effect.Effect<Lease | undefined, TokenStoreError>
+type Problem = string | TokenStoreError
+
+/** The operations of a store on one key, with `undefined` for none. */
+const operationsOn = (store: Service, key: string) => {
+  const stored = Effect.suspend(() => Effect.map(store.get(key), Option.getOrUndefined))
+  return {
+    get: Effect.map(stored, (found) => found?.entry),
+    /** Returns what remains of the entry, in milliseconds. */
+    remaining: Effect.flatMap(stored, (found) =>
+      found === undefined
+        ? report("get", found, "an entry")
+        : Effect.succeed(Duration.toMillis(found.remaining))),
+    put: (entry: string, life: Duration.DurationInput) => store.put(key, entry, life),
+    remove: (entry: string) => store.remove(key, entry),
+    lease: (duration: Duration.DurationInput) =>
+      Effect.map(store.lease(key, duration), Option.getOrUndefined)
+  }
 }
 
-type Problem = string | TokenStoreError
+type Operations = ReturnType<typeof operationsOn>
 
 const rule = (
   rule: string,
-  steps: (store: Store, key: string) => Effect.Effect<unknown, Problem>
+  steps: (
+    own: Operations,
+    otherKey: (name: string) => Operations
+  ) => Effect.Effect<unknown, Problem>
 ): Rule => ({
   rule,
-  check: Effect.flatMap(TokenStore, (store) =>
-    steps(
-      {
-        ...store,
-        get: (key) =>
-          Effect.map(store.get(key), (found) => Option.getOrUndefined(found)?.entry),
-        remaining: (key) =>
-          Effect.flatMap(
-            store.get(key),
-            Option.match({
-              onNone: () => report("get", undefined, "an entry"),
-              onSome: ({ remaining }) => Effect.succeed(Duration.toMillis(remaining))
-            })
-          ),
-        lease: (key, duration) => Effect.map(store.lease(key, duration), Option.getOrUndefined)
-      },
-      `store-api-token-v1:contract-${globalThis.crypto.randomUUID()}`
-    )).pipe(
-      Effect.mapError((problem) =>
-        new TokenStoreContractError({
-          rule,
-          problem: typeof problem === "string"
-            ? problem
-            : `${problem.operation} failed (${problem.reason})`
-        })
-      ),
-      Effect.withClock(Clock.make()),
-      Effect.asVoid
-    )
+  check: Effect.flatMap(TokenStore, (store) => {
+    const key = `store-api-token-v1:contract-${globalThis.crypto.randomUUID()}`
+    return steps(operationsOn(store, key), (name) => operationsOn(store, `${key}:${name}`))
+  }).pipe(
+    Effect.mapError((problem) =>
+      new TokenStoreContractError({
+        rule,
+        problem: typeof problem === "string"
+          ? problem
+          : `${problem.operation} failed (${problem.reason})`
+      })
+    ),
+    Effect.withClock(Clock.make()),
+    Effect.asVoid
+  )
 })
 
 const show = (value: unknown): string => {
@@ -192,9 +189,9 @@ const expectCountdown = (
   second: Effect.Effect<number, Problem>
 ) =>
   Effect.gen(function*() {
-    const start = yield* monotonicMillis
+    const start = yield* instant.now
     const passed = (yield* first) - (yield* Effect.delay(second, pause))
-    const longest = (yield* monotonicMillis) - start
+    const longest = (yield* instant.now).monotonic - start.monotonic
     const deviation = Math.max(pause - passed, passed - longest)
     if (deviation > margin) {
       yield* fail(`what remains of an entry is wrong by ${Math.round(deviation)} ms`)
@@ -210,13 +207,13 @@ const expectWithin = (
   duration = 600
 ): Effect.Effect<void, Problem> =>
   Effect.gen(function*() {
-    const end = (yield* monotonicMillis) + duration - margin
+    const end = (yield* instant.now).monotonic + duration - margin
     const problem = yield* Effect.catchIf(
       attempt(duration),
       Predicate.isString,
       Effect.succeed
     )
-    if ((yield* monotonicMillis) >= end) {
+    if ((yield* instant.now).monotonic >= end) {
       if (duration > 4000) return yield* fail("its operations take too long to check this")
       return yield* expectWithin(attempt, 2 * duration)
     }
@@ -245,147 +242,149 @@ const expectWithin = (
  * @category constants
  */
 export const rules: ReadonlyArray<Rule> = [
-  rule("returns none for a key that was never set", ({ get, remove }, key) =>
+  rule("returns none for a key that was never set", ({ get, remove }) =>
     inOrder(
-      expect("get", get(key), undefined),
-      expect("remove", remove(key, "entry"), false)
+      expect("get", get, undefined),
+      expect("remove", remove("entry"), false)
     )),
 
-  rule("returns the last entry that was put", ({ get, put }, key) =>
+  rule("returns the last entry that was put", ({ get, put }, otherKey) =>
     inOrder(
-      put(key, "one", minute),
-      expect("get", get(key), "one"),
-      put(key, "two", minute),
-      expect("get after a second put", get(key), "two"),
-      expect("get of another key", get(`${key}:other`), undefined)
+      put("one", minute),
+      expect("get", get, "one"),
+      put("two", minute),
+      expect("get after a second put", get, "two"),
+      expect("get of another key", otherKey("other").get, undefined)
     )),
 
   rule(
     "returns entries unchanged",
-    ({ get, put }, key) =>
+    ({ get, put }) =>
       Effect.forEach(
         ["", " ", "ä €\u0000\r\n\"'", "{}", "0", "x".repeat(64 * 1024)],
-        (entry) => inOrder(put(key, entry, minute), expect("get", get(key), entry))
+        (entry) => inOrder(put(entry, minute), expect("get", get, entry))
       )
   ),
 
   rule(
     "keeps an entry for its lifetime",
-    ({ get, put }, key) =>
+    ({ get, put }) =>
       expectWithin((duration) =>
         inOrder(
-          put(key, "one", duration),
+          put("one", duration),
           Effect.sleep(duration / 1.5),
-          expect("get after two thirds of the lifetime", get(key), "one")
+          expect("get after two thirds of the lifetime", get, "one")
         )
       )
   ),
 
   rule(
     "returns what remains of an entry, even if it was read before",
-    ({ put, remaining }, key) =>
+    ({ put, remaining }) =>
       expectCountdown(
-        Effect.as(put(key, "one", 60_000), 60_000),
+        Effect.as(put("one", 60_000), 60_000),
         4 * margin,
-        Effect.zipRight(remaining(key), remaining(key))
+        Effect.zipRight(remaining, remaining)
       )
   ),
 
   rule(
     "gives an entry that replaces another its own lifetime",
-    ({ put, remaining }, key) =>
+    ({ put, remaining }) =>
       Effect.forEach(
         [60_000, 30_000, 60_000],
-        (lifetime) =>
-          expectCountdown(Effect.as(put(key, "one", lifetime), lifetime), 0, remaining(key))
+        (lifetime) => expectCountdown(Effect.as(put("one", lifetime), lifetime), 0, remaining)
       )
   ),
 
   rule(
     "removes an entry at the end of its lifetime, and a new entry has its own lifetime",
-    ({ get, put, remove }, key) =>
+    ({ get, put, remove }, otherKey) =>
       inOrder(
-        put(key, "one", shortLife),
-        put(`${key}:control`, "one", minute),
-        expectSoon(expect("get after the lifetime", get(key), undefined)),
-        expect("get of an entry with a longer lifetime", get(`${key}:control`), "one"),
-        expect("remove after the lifetime", remove(key, "one"), false),
-        put(key, "two", minute),
-        expect("get of the new entry", get(key), "two")
+        put("one", shortLife),
+        otherKey("control").put("one", minute),
+        expectSoon(expect("get after the lifetime", get, undefined)),
+        expect("get of an entry with a longer lifetime", otherKey("control").get, "one"),
+        expect("remove after the lifetime", remove("one"), false),
+        put("two", minute),
+        expect("get of the new entry", get, "two")
       )
   ),
 
-  rule("removes an entry only if it was not replaced", ({ get, put, remove }, key) =>
-    inOrder(
-      put(`${key}:other`, "one", minute),
-      put(key, "one", minute),
-      expect("remove with another entry", remove(key, "another"), false),
-      expect("get after that", get(key), "one"),
-      expect("remove", remove(key, "one"), true),
-      expect("get after remove", get(key), undefined),
-      expect("a second remove", remove(key, "one"), false),
-      expect("get of another key", get(`${key}:other`), "one")
-    )),
+  rule(
+    "removes an entry only if it was not replaced",
+    ({ get, put, remove }, otherKey) =>
+      inOrder(
+        otherKey("other").put("one", minute),
+        put("one", minute),
+        expect("remove with another entry", remove("another"), false),
+        expect("get after that", get, "one"),
+        expect("remove", remove("one"), true),
+        expect("get after remove", get, undefined),
+        expect("a second remove", remove("one"), false),
+        expect("get of another key", otherKey("other").get, "one")
+      )
+  ),
 
   rule(
     "removes an entry for only one of many concurrent callers",
-    ({ put, remove }, key) =>
+    ({ put, remove }) =>
       inOrder(
-        put(key, "one", minute),
-        expectOne("remove", remove(key, "one"))
+        put("one", minute),
+        expectOne("remove", remove("one"))
       )
   ),
 
   rule(
     "grants a lease to one caller, until it is released",
-    ({ lease }, key) =>
+    ({ lease }, otherKey) =>
       Effect.gen(function*() {
-        const first = yield* expectLease("lease", lease(key, minute))
-        yield* expect("lease while another caller holds it", lease(key, minute), undefined)
-        yield* expectLease("lease of another key", lease(`${key}:other`, minute))
+        const first = yield* expectLease("lease", lease(minute))
+        yield* expect("lease while another caller holds it", lease(minute), undefined)
+        yield* expectLease("lease of another key", otherKey("other").lease(minute))
         yield* first.release
-        yield* expectLease("lease after its release", lease(key, minute))
+        yield* expectLease("lease after its release", lease(minute))
       })
   ),
 
   rule(
     "grants a lease to only one of many concurrent callers",
-    ({ lease }, key) => expectOne("lease", lease(key, minute))
+    ({ lease }) => expectOne("lease", lease(minute))
   ),
 
   rule(
     "ends a lease after its duration; its holder cannot extend it or release the next",
-    ({ lease }, key) =>
+    ({ lease }) =>
       Effect.gen(function*() {
-        const lost = yield* expectLease("lease", lease(key, shortLife))
+        const lost = yield* expectLease("lease", lease(shortLife))
         const held = yield* expectSoon(
-          expectLease("lease after the duration of another", lease(key, minute))
+          expectLease("lease after the duration of another", lease(minute))
         )
         yield* expect("extend of the lost lease", lost.extend, false)
         yield* lost.release
-        yield* expect("lease after the lost one was released", lease(key, minute), undefined)
+        yield* expect("lease after the lost one was released", lease(minute), undefined)
         yield* expect("extend of the next lease", held.extend, true)
       })
   ),
 
   rule(
     "ends an entry and a lease with a negative duration at once",
-    ({ get, lease, put }, key) =>
+    ({ get, lease, put }) =>
       Effect.gen(function*() {
-        yield* put(key, "one", minute)
-        yield* put(key, "two", -1000)
-        yield* expectSoon(expect("get", get(key), undefined))
-        const lost = yield* expectLease("lease", lease(key, -1000))
-        yield* expectSoon(expectLease("lease after that", lease(key, minute)))
+        yield* put("one", minute)
+        yield* put("two", -1000)
+        yield* expectSoon(expect("get", get, undefined))
+        const lost = yield* expectLease("lease", lease(-1000))
+        yield* expectSoon(expectLease("lease after that", lease(minute)))
         yield* expect("extend of the first lease", lost.extend, false)
       })
   ),
 
   rule(
     "does not extend a lease that has ended, even if no other caller holds it",
-    ({ lease }, key) =>
+    ({ lease }) =>
       Effect.gen(function*() {
-        const lost = yield* expectLease("lease", lease(key, shortLife))
+        const lost = yield* expectLease("lease", lease(shortLife))
         // Each attempt comes when the extension before it would have ended.
         yield* expectSoon(
           expect(
@@ -394,40 +393,40 @@ export const rules: ReadonlyArray<Rule> = [
             false
           )
         )
-        yield* expectLease("lease after that", lease(key, minute))
+        yield* expectLease("lease after that", lease(minute))
       })
   ),
 
   rule(
     "keeps an extended lease longer than its duration",
-    ({ lease }, key) =>
+    (_, otherKey) =>
       expectWithin((within) =>
         Effect.gen(function*() {
-          const own = `${key}:${within}`
+          const { lease } = otherKey(`${within}`)
           const duration = within / 1.5
-          const held = yield* expectLease("lease", lease(own, duration))
+          const held = yield* expectLease("lease", lease(duration))
           yield* Effect.sleep(duration / 2)
           yield* held.extend
           // Without the extension, it would have ended.
           yield* Effect.sleep(0.75 * duration)
-          yield* expect("lease after another was extended", lease(own, minute), undefined)
+          yield* expect("lease after another was extended", lease(minute), undefined)
         })
       )
   ),
 
   rule(
     "keeps leases and entries of one key separate",
-    ({ get, lease, put, remove }, key) =>
+    ({ get, lease, put, remove }) =>
       Effect.gen(function*() {
-        const first = yield* expectLease("lease", lease(key, minute))
-        yield* expect("get of a key that has only a lease", get(key), undefined)
-        yield* put(key, "one", minute)
-        yield* expect("lease while it is held, after put", lease(key, minute), undefined)
+        const first = yield* expectLease("lease", lease(minute))
+        yield* expect("get of a key that has only a lease", get, undefined)
+        yield* put("one", minute)
+        yield* expect("lease while it is held, after put", lease(minute), undefined)
         yield* first.release
-        yield* expect("get after the release", get(key), "one")
-        yield* expectLease("lease after its release", lease(key, minute))
-        yield* expect("remove", remove(key, "one"), true)
-        yield* expect("lease while it is held, after remove", lease(key, minute), undefined)
+        yield* expect("get after the release", get, "one")
+        yield* expectLease("lease after its release", lease(minute))
+        yield* expect("remove", remove("one"), true)
+        yield* expect("lease while it is held, after remove", lease(minute), undefined)
       })
   )
 ]

@@ -2,7 +2,7 @@ import { format, inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenStore } from "@store-api/core"
-import { withConsole } from "@store-api/testing/effectLine"
+import { withConsole } from "@store-api/testing/effectMajor"
 import { render } from "@store-api/testing/renderings"
 import { Cause, DateTime, Effect, Logger, Option, Schema } from "effect"
 

@@ -17,7 +17,7 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { httpReason } from "@store-api/testing/effectLine"
+import { httpReason } from "@store-api/testing/effectMajor"
 import { renderings, shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import {
@@ -85,7 +85,7 @@ const callWith = (options: StoreAuth.Options) =>
   })
 
 describe("StoreAuth", () => {
-  test("sends a token request, and then the call with its token", function*() {
+  test("sends the call with the token of its own token request", function*() {
     const { sent } = yield* callWith(secretOptions)
     deepStrictEqual(
       sent.map(({ headers, method, url }) => [method, url, headers["authorization"]]),

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError } from "@store-api/core"
-import { clockOf } from "@store-api/testing/effectLine"
+import { clockOf } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, DateTime, Duration, Effect, Fiber, Ref, TestClock } from "effect"

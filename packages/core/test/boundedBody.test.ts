@@ -1,7 +1,7 @@
 import { HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { countingFibers, httpReason, settle } from "@store-api/testing/effectLine"
+import { countingFibers, httpReason, settle } from "@store-api/testing/effectMajor"
 import { propEffect, test } from "@store-api/testing/test"
 import { Effect, FastCheck as FC, TestClock } from "effect"
 import * as boundedBody from "../src/internal/boundedBody.js"

@@ -17,7 +17,7 @@ import {
   TokenRequest
 } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
-import { withHeadersOnSpans } from "@store-api/testing/effectLine"
+import { withHeadersOnSpans } from "@store-api/testing/effectMajor"
 import * as Canary from "@store-api/testing/leaksIn"
 import { shared } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"

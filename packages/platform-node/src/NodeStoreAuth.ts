@@ -5,10 +5,12 @@
  * @since 1.0.0
  */
 import type * as HttpClient from "@effect/platform/HttpClient"
-import type { ConfigurationError, CredentialsError } from "@store-api/core/AccessTokenError"
+import { type ConfigurationError, CredentialsError } from "@store-api/core/AccessTokenError"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
+import * as ClientCredentials from "@store-api/core/ClientCredentials"
 import * as StoreAuth from "@store-api/core/StoreAuth"
+import * as TokenRequest from "@store-api/core/TokenRequest"
 import type { TokenSource } from "@store-api/core/TokenSource"
 import type { TokenStore } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
@@ -16,8 +18,10 @@ import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
+import * as ClientAssertion from "./ClientAssertion.js"
 import * as NodeHttp from "./NodeHttp.js"
 
 /**
@@ -199,8 +203,63 @@ export const layerFromSource = (
   Layer.provide(StoreAuth.layerFromSource(options), http(options))
 
 /**
+ * Reads the options from the configuration, as `StoreAuth.config` does. If `PREFIX_CLIENT_ASSERTION_FILE` is set, not
+ * `PREFIX_CLIENT_SECRET`, token requests send the assertion in this file (RFC 7523 §2.2). The file is read at each
+ * attempt, so the platform may replace it. If both variables are set, the layer fails with a `CredentialsError` that
+ * names both. To share tokens of a client with an assertion, add `shared.sealingKey`.
+ *
+ * @example
+ * ```ts
+ * import { NodeStoreAuth } from "@store-api/platform-node"
+ * import { Config } from "effect"
+ *
+ * const StoreAuthLive = NodeStoreAuth.layerConfig(
+ *   Config.map(NodeStoreAuth.config("MY_STORE"), (options) => ({
+ *     ...options,
+ *     endpoint: { ...options.endpoint, path: "/oauth2/token" }
+ *   }))
+ * )
+ * ```
+ *
+ * @since 1.0.0
+ * @category constructors
+ */
+export const config = (prefix = "STORE_API"): Config.Config<Options> => {
+  const file = `${prefix}_CLIENT_ASSERTION_FILE`
+  const secret = `${prefix}_CLIENT_SECRET`
+  const withAssertion = Config.all({
+    authUrl: Config.string(`${prefix}_AUTH_URL`),
+    apiUrl: Config.string(`${prefix}_URL`),
+    clientId: Config.string(`${prefix}_CLIENT_ID`),
+    path: Config.string(file),
+    clientSecret: Config.option(Config.redacted(secret))
+  })
+  const options = Config.map(
+    withAssertion,
+    ({ apiUrl, authUrl, clientId, clientSecret, path }): Options => {
+      const request = TokenRequest.clientAssertion(ClientAssertion.fromFile(path))
+      if (Option.isNone(clientSecret)) {
+        const credentials = ClientCredentials.withoutSecret(clientId)
+        return { apiUrl, authUrl, credentials, endpoint: { request } }
+      }
+      const reason = `must not be set together with ${secret}`
+      const error = new CredentialsError({ field: "clientAssertion", reason, variable: file })
+      return {
+        apiUrl,
+        authUrl,
+        clientId,
+        clientSecret: clientSecret.value,
+        endpoint: { request: { ...request, checkCredentials: () => error } }
+      }
+    }
+  )
+  return Config.orElse(options, () => StoreAuth.config(prefix))
+}
+
+/**
  * Like `layer`, with options from the configuration: by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
- * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all variables that are missing.
+ * `STORE_API_CLIENT_ID`, and `STORE_API_CLIENT_SECRET` or `STORE_API_CLIENT_ASSERTION_FILE` (see `config`). One
+ * `ConfigError` names all variables that are missing.
  * Each option is a `Config`: pass plain values to `layer`, or wrap them with `Config.succeed`.
  *
  * @example
@@ -223,7 +282,7 @@ export const layerConfig = (
   options:
     | Config.Config<Options>
     | Config.Config.Wrap<SecretOptions>
-    | Config.Config.Wrap<CredentialsOptions> = StoreAuth.config()
+    | Config.Config.Wrap<CredentialsOptions> = config()
 ): Layer.Layer<
   AccessTokenProvider | AuthorizedHttpClient,
   ConfigurationError | CredentialsError | ConfigError.ConfigError
@@ -231,7 +290,8 @@ export const layerConfig = (
 
 /**
  * Like `layerShared`, with options from the configuration: by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
- * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all variables that are missing.
+ * `STORE_API_CLIENT_ID`, and `STORE_API_CLIENT_SECRET` or `STORE_API_CLIENT_ASSERTION_FILE` (see `config`). One
+ * `ConfigError` names all variables that are missing.
  * Each option is a `Config`: pass plain values to `layerShared`, or wrap them with `Config.succeed`.
  *
  * @example
@@ -249,7 +309,7 @@ export const layerSharedConfig = (
   options:
     | Config.Config<Options & StoreAuth.Sharing>
     | Config.Config.Wrap<SecretOptions & StoreAuth.Sharing>
-    | Config.Config.Wrap<CredentialsOptions & StoreAuth.Sharing> = StoreAuth.config()
+    | Config.Config.Wrap<CredentialsOptions & StoreAuth.Sharing> = config()
 ): Layer.Layer<
   AccessTokenProvider | AuthorizedHttpClient,
   ConfigurationError | CredentialsError | ConfigError.ConfigError,

@@ -18,7 +18,7 @@ import * as Predicate from "effect/Predicate"
 import * as nativeFetch from "./internal/nativeFetch.js"
 import { check, checkRecord } from "./internal/options.js"
 import * as promises from "./internal/promises.js"
-import type * as NodeStoreAuth from "./NodeStoreAuth.js"
+import * as NodeStoreAuth from "./NodeStoreAuth.js"
 
 /**
  * Functions that share one token. Their promises reject with typed errors: `AccessTokenError`, `ConfigurationError` or,
@@ -65,7 +65,8 @@ export interface PromiseStoreAuth extends AsyncDisposable {
 
 /**
  * The options without the URLs and the credentials, which then come from the variables `STORE_API_AUTH_URL`,
- * `STORE_API_URL`, `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. All of these options are optional.
+ * `STORE_API_URL`, `STORE_API_CLIENT_ID`, and `STORE_API_CLIENT_SECRET` or `STORE_API_CLIENT_ASSERTION_FILE`. All
+ * of these options are optional.
  *
  * @see make
  *
@@ -217,9 +218,7 @@ const layer = (
       fetch === undefined || http === undefined,
       "must not be given together with http"
     )
-    const complete = isFromConfiguration(options)
-      ? { ...options, ...(yield* StoreAuth.config()) }
-      : options
+    const complete = isFromConfiguration(options) ? yield* addConfigured(options) : options
     const services = store === undefined
       ? StoreAuth.layer(complete)
       : Layer.provide(StoreAuth.layerShared(complete), store)
@@ -227,6 +226,14 @@ const layer = (
       services,
       fetch === undefined ? nativeFetch.layer(http) : nativeFetch.layerFetch(fetch)
     )
+  }))
+
+/** The endpoint may get its request from the configuration, and for example its path from the options. */
+const addConfigured = (options: AnyOptions & ConfiguredOptions) =>
+  Effect.map(NodeStoreAuth.config(), (configured) => ({
+    ...options,
+    ...configured,
+    endpoint: { ...configured.endpoint, ...options.endpoint }
   }))
 
 /** Whether none of the options is given that could come from the configuration. Then all of them do. */

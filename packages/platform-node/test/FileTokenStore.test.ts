@@ -49,6 +49,10 @@ for (const { check, rule } of rules) {
   })
 }
 
+/** Windows has no modes and no numeric user ids. */
+const isPosix = process.platform !== "win32"
+const onPosix = test.live.runIf(isPosix)
+
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
 /** A store whose steps of the file system come after these changes. */
@@ -77,24 +81,42 @@ const interruptedAt = (
     yield* Fiber.interrupt(operating)
   })
 
-test.live("FileTokenStore creates folders and files that only this user can open, with names that hold no part of the key", function*() {
-  const { files, folder, store } = yield* started
-  const keys = ["../../elsewhere", "a/b\\c", "", ".", "con", "café \u0000", "key"]
-  for (const key of keys) {
-    yield* store.put(key, `entry of ${key}`, "1 minute")
-    yield* store.lease(key, "1 minute")
-  }
+const keys = ["../../elsewhere", "a/b\\c", "", ".", "con", "café \u0000", "key"]
+
+/** A store with an entry and a lease for each of these keys. */
+const withKeys = Effect.tap(
+  started,
+  ({ store }) =>
+    Effect.forEach(keys, (key) =>
+      Effect.zipRight(
+        store.put(key, `entry of ${key}`, "1 minute"),
+        store.lease(key, "1 minute")
+      ))
+)
+
+test.live("FileTokenStore keeps an entry for each key, whatever its characters are", function*() {
+  const { store } = yield* withKeys
   for (const key of keys) {
     deepStrictEqual(yield* entryOf(store, key), Option.some(`entry of ${key}`))
   }
+})
+
+test.live("the names of the files hold no part of the key", function*() {
+  const { files, folder } = yield* withKeys
   deepStrictEqual(readdirSync(join(folder, "..")), ["tokens"])
   deepStrictEqual(readdirSync(folder), ["store-api-v1"])
-  for (const kind of [".entry", ".lease"]) {
-    assert.lengthOf(files().filter((name) => name.endsWith(kind)), keys.length)
+  for (const kind of ["entry", "lease"]) {
+    const ofKind = files().filter((name) => new RegExp(`^[0-9a-f]{32}\\.${kind}$`).test(name))
+    assert.lengthOf(ofKind, keys.length)
   }
-  for (const name of files()) assert.match(name, /^[0-9a-f]{32}\.(entry|lease)$/)
-  if (process.platform === "win32") return
-  for (const path of pathsIn(folder)) {
+  assert.lengthOf(files(), 2 * keys.length)
+})
+
+onPosix("FileTokenStore creates folders and files that only this user can open", function*() {
+  const { folder } = yield* withKeys
+  const paths = pathsIn(folder)
+  assert.isAbove(paths.length, 2 * keys.length)
+  for (const path of paths) {
     assert.strictEqual(modeOf(path), statSync(path).isFile() ? "600" : "700", path)
   }
 })
@@ -108,15 +130,17 @@ test.live("FileTokenStore creates nothing until the first put or lease", functio
   deepStrictEqual(readdirSync(join(folder, "..")), [])
 })
 
-test.live("the file of an entry or lease is deleted by the removal or release", function*() {
+test.live("a put replaces the file of the entry, which its removal deletes", function*() {
   const { files, store } = yield* started
-  for (const entry of ["one", "two", "three"]) yield* store.put("key", entry, "1 minute")
+  for (const entry of ["one", "two"]) yield* store.put("key", entry, "1 minute")
   assert.lengthOf(files(), 1)
+  yield* store.remove("key", "two")
+  assert.lengthOf(files(), 0)
+})
+
+test.live("the release of a lease deletes its file", function*() {
+  const { files, store } = yield* started
   const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
-  assert.isTrue(yield* lease.extend)
-  assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
-  assert.lengthOf(files(), 2)
-  assert.isTrue(yield* store.remove("key", "three"))
   assert.lengthOf(files(), 1)
   yield* lease.release
   assert.lengthOf(files(), 0)
@@ -230,22 +254,46 @@ describe.concurrent("FileTokenStore with a file that was", () => {
     "deleted with their folder": (file) =>
       rmSync(dirname(file), { recursive: true, force: true })
   }
-  for (const [name, damage] of Object.entries(damages)) {
-    test.live(`${name} finds no entry, and keeps the next entry and the next lease`, function*() {
-      const { fileOf, folder, store } = yield* started
-      yield* store.put("key", "an entry that is not too short", "1 minute")
-      const lost = Option.getOrThrow(yield* store.lease("key", "1 minute"))
-      for (const file of [fileOf("entry"), fileOf("lease")]) {
+  /** A store whose entry and lease have such files. */
+  const damagedBy = (damage: (file: string) => void) =>
+    Effect.gen(function*() {
+      const made = yield* started
+      yield* made.store.put("key", value, "1 minute")
+      const lost = Option.getOrThrow(yield* made.store.lease("key", "1 minute"))
+      for (const file of [made.fileOf("entry"), made.fileOf("lease")]) {
         if (existsSync(file)) damage(file)
       }
-      const damaged = pathsIn(folder)
+      return { ...made, lost }
+    })
+  const value = "an entry that is not too short"
+
+  for (const [name, damage] of Object.entries(damages)) {
+    test.live(`${name} finds no entry`, function*() {
+      const { store } = yield* damagedBy(damage)
       deepStrictEqual(yield* store.get("key"), Option.none())
-      assert.isFalse(yield* store.remove("key", "an entry that is not too short"))
+    })
+
+    test.live(`${name} ends the lease`, function*() {
+      const { lost } = yield* damagedBy(damage)
       assert.isFalse(yield* lost.extend)
+    })
+
+    test.live(`${name} is left as it is by a removal or release`, function*() {
+      const { folder, lost, store } = yield* damagedBy(damage)
+      const damaged = pathsIn(folder)
+      assert.isFalse(yield* store.remove("key", value))
       yield* lost.release
       deepStrictEqual(pathsIn(folder), damaged)
+    })
+
+    test.live(`${name} keeps the next entry`, function*() {
+      const { store } = yield* damagedBy(damage)
       yield* store.put("key", "another", "1 minute")
       deepStrictEqual(yield* entryOf(store, "key"), Option.some("another"))
+    })
+
+    test.live(`${name} keeps the next lease`, function*() {
+      const { store } = yield* damagedBy(damage)
       const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
       assert.isTrue(yield* lease.extend)
       assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
@@ -275,13 +323,9 @@ const allFail = (
     ))
 }
 
-/** Windows has no modes and no numeric user ids. */
-const isPosix = process.platform !== "win32"
-const onPosix = test.live.runIf(isPosix)
-
 const all = ["get", "put", "remove", "lease"] as const
 
-onPosix("that other users can open", function*() {
+onPosix("FileTokenStore uses no folder that other users can open", function*() {
   const { folder, store } = yield* started
   yield* store.put("key", "entry", "1 minute")
   const lease = Option.getOrThrow(yield* store.lease("another key", "1 minute"))
@@ -298,7 +342,7 @@ onPosix("that other users can open", function*() {
   deepStrictEqual(yield* entryOf(store, "key"), Option.some("entry"))
 })
 
-onPosix("that other users can open, on a system without numeric user ids", function*() {
+onPosix("FileTokenStore checks no folder on a system without numeric user ids", function*() {
   const { folder, store } = yield* started
   yield* store.put("key", "entry", "1 minute")
   chmodSync(folder, 0o755)
@@ -419,24 +463,28 @@ test.live.each<Failure>([
   }
 )
 
-const createdByOthers = [
-  openToAll,
-  "other users can open its folder: its mode is 755, not 700"
-] as const
-
-test.live("to create its folder, and writes nothing, when the disk is full or another process creates it for all", function*() {
-  for (
-    const [change, reason] of [
-      [full, "ENOSPC"],
-      ...isPosix ? [createdByOthers] : []
-    ] as const
-  ) {
+/** The store cannot create its folder for this reason, and writes nothing. */
+const createsNothing = (change: Change, reason: string) =>
+  Effect.gen(function*() {
     const folder = yield* newFolder
     const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
     yield* allFail(store, reason, ["put", "lease"])
     deepStrictEqual(readdirSync(own(folder)), [])
-  }
+  })
+
+test.live("FileTokenStore writes nothing to a new folder on a full disk", function*() {
+  yield* createsNothing(full, "ENOSPC")
 })
+
+onPosix(
+  "FileTokenStore writes nothing to a folder that another process creates for all users",
+  function*() {
+    yield* createsNothing(
+      openToAll,
+      "other users can open its folder: its mode is 755, not 700"
+    )
+  }
+)
 
 const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders)
 const given = { XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" }
@@ -454,24 +502,27 @@ const on = (platform: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
   )
 
-onPosix("is by default a folder of the system for the state of this user", function*() {
-  const folders: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, string]> = [
-    ["linux", given, given.XDG_STATE_HOME],
-    ["linux", {}, home(".local", "state")],
-    // The XDG standard ignores a relative path.
-    ["linux", { XDG_STATE_HOME: "state" }, home(".local", "state")],
-    ["darwin", given, home("Library", "Caches")],
-    ["win32", given, given.LOCALAPPDATA],
-    ["win32", {}, home("AppData", "Local")]
-  ]
-  for (const [platform, variables, folder] of folders) {
+const folders: ReadonlyArray<
+  readonly [platform: string, variables: Readonly<Record<string, string>>, folder: string]
+> = [
+  ["linux", given, given.XDG_STATE_HOME],
+  ["linux", {}, home(".local", "state")],
+  // The XDG standard ignores a relative path.
+  ["linux", { XDG_STATE_HOME: "state" }, home(".local", "state")],
+  ["darwin", given, home("Library", "Caches")],
+  ["win32", given, given.LOCALAPPDATA],
+  ["win32", {}, home("AppData", "Local")]
+]
+
+for (const [platform, variables, folder] of isPosix ? folders : []) {
+  test.live(`the default folder on ${platform} is in ${folder} with the variables ${JSON.stringify(variables)}`, function*() {
     const found = yield* FileTokenStore.defaultFolder.pipe(
       on(platform),
       withVariables(variables)
     )
     assert.strictEqual(found, join(folder, "store-api", "tokens"))
-  }
-})
+  })
+}
 
 const putOver = <E>(
   layer: Layer.Layer<TokenStore.TokenStore, E>,
@@ -483,20 +534,29 @@ const putOver = <E>(
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(config)))
     )
 
-test.live("the folder of FileTokenStore can be configured", function*() {
+test.live("STORE_API_TOKEN_FOLDER is the folder of FileTokenStore.layerConfig", function*() {
   const folder = yield* newFolder
   yield* putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", folder]])
   assert.lengthOf(readdirSync(folder), 1)
-  const state = yield* newFolder
-  yield* withVariables({ XDG_STATE_HOME: state })(putOver(FileTokenStore.layerConfig(), []))
-  if (process.platform === "linux") {
+})
+
+test.live.runIf(process.platform === "linux")(
+  "FileTokenStore.layerConfig uses the default folder if no variable is set",
+  function*() {
+    const state = yield* newFolder
+    yield* withVariables({ XDG_STATE_HOME: state })(putOver(FileTokenStore.layerConfig(), []))
     assert.lengthOf(readdirSync(join(state, "store-api", "tokens")), 1)
   }
+)
+
+test.live("an empty STORE_API_TOKEN_FOLDER is an error that names it", function*() {
   const error = yield* Effect.flip(
     putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]])
   )
-  assert.include(JSON.stringify(error), "STORE_API_TOKEN_FOLDER")
-  assert.match(JSON.stringify(error), /must not be empty|length of at least 1/)
+  assert.match(
+    JSON.stringify(error),
+    /STORE_API_TOKEN_FOLDER.*(must not be empty|length of at least 1)/
+  )
 })
 
 test.live.each<readonly [when: string, last: string, step: "rename" | "link" | undefined]>([
@@ -584,35 +644,45 @@ test.live("FileTokenStore grants an expired lease to one of ten concurrent calle
 /** Each put removes expired files, of all keys. */
 const putAnother = (store: TokenStore.Service) => store.put("another key", "entry", "1 minute")
 
-test.live("expired files and those of crashed processes a minute later, and no valid file", function*() {
-  const { files, folder, store } = yield* started
-  const added = (change: Effect.Effect<unknown, unknown>, isOld: boolean) =>
-    Effect.gen(function*() {
-      const before = existsSync(own(folder)) ? files() : []
-      yield* change
-      const [file = "", ...others] = files().filter((name) => !before.includes(name))
-      deepStrictEqual(others, [])
-      age(isOld ? 120 : 20, join(own(folder), file))
-      return file
-    })
-  const part = (text: string) =>
-    Effect.sync(() => writeFileSync(join(own(folder), `${randomUUID()}.part`), text))
-  const kept = [
-    yield* added(store.put("valid", "entry", "1 minute"), true),
-    yield* added(store.lease("valid", "1 minute"), true),
-    yield* added(store.put("young", "entry", 0), false),
-    yield* added(store.lease("young", 0), false),
-    yield* added(part(""), false)
+type Added = (store: TokenStore.Service, folder: string) => Effect.Effect<unknown, unknown>
+
+const part = (text: string): Added => (_, folder) =>
+  Effect.sync(() => {
+    mkdirSync(own(folder), { recursive: true, mode: 0o700 })
+    writeFileSync(join(own(folder), `${randomUUID()}.part`), text)
+  })
+
+const addedFiles: ReadonlyArray<
+  readonly [what: string, add: Added, age: number, isKept: boolean]
+> = [
+  ["a valid entry", ({ put }) => put("key", "entry", "1 minute"), 120, true],
+  ["a valid lease", ({ lease }) => lease("key", "1 minute"), 120, true],
+  ["an entry that expired lately", ({ put }) => put("key", "entry", 0), 20, true],
+  ["a lease that expired lately", ({ lease }) => lease("key", 0), 20, true],
+  ["a file that is being written", part(""), 20, true],
+  ["an entry that expired a minute ago", ({ put }) => put("key", "entry", 0), 120, false],
+  ["a lease that expired a minute ago", ({ lease }) => lease("key", 0), 120, false],
+  ["an empty file of a crashed process", part(""), 120, false],
+  [
+    "a file of a crashed process",
+    part(JSON.stringify({ value: "entry", from: 0, until: 1 })),
+    120,
+    false
   ]
-  yield* added(store.put("expired", "entry", 0), true)
-  yield* added(store.lease("expired", 0), true)
-  yield* added(part(""), true)
-  yield* added(part(JSON.stringify({ value: "entry", from: 0, until: 1 })), true)
-  kept.push(yield* added(putAnother(store), false))
-  deepStrictEqual(files(), kept.sort())
-  deepStrictEqual(yield* entryOf(store, "valid"), Option.some("entry"))
-  assert.isTrue(Option.isNone(yield* store.lease("valid", "1 minute")))
-})
+]
+
+for (const [what, add, seconds, isKept] of addedFiles) {
+  test.live(`a put ${isKept ? "keeps" : "removes"} ${what}`, function*() {
+    const { files, folder, store } = yield* started
+    yield* add(store, folder)
+    const [file = "", ...others] = files()
+    deepStrictEqual(others, [])
+    age(seconds, join(own(folder), file))
+    yield* putAnother(store)
+    assert.strictEqual(files().includes(file), isKept)
+    assert.lengthOf(files(), isKept ? 2 : 1)
+  })
+}
 
 test.live("FileTokenStore removes only its own files", function*() {
   const { fileOf, folder, store } = yield* started
@@ -687,7 +757,7 @@ const expired = Effect.gen(function*() {
 })
 
 for (const [name, use] of Object.entries(uses)) {
-  test.live(`no file of a ${name}, at whatever step the removal runs`, function*() {
+  test.live(`the removal of expired files removes no file of a ${name}, at whatever step of it`, function*() {
     const steps = yield* atEachStep((at) =>
       Effect.gen(function*() {
         const { folder, store } = yield* expired
@@ -701,7 +771,7 @@ for (const [name, use] of Object.entries(uses)) {
     assert.isAbove(steps, 5)
   })
 
-  test.live(`no file of a ${name} that runs before any step of the removal`, function*() {
+  test.live(`the removal of expired files keeps a ${name} that runs before any of its steps`, function*() {
     const steps = yield* atEachStep((at) =>
       Effect.gen(function*() {
         const { folder, store } = yield* expired
@@ -730,7 +800,7 @@ const operations: Readonly<
   remove: (store) => store.remove("key", "old")
 }
 for (const [name, operate] of Object.entries(operations)) {
-  test.live(`before any step of a ${name}`, function*() {
+  test.live(`the store still works after a process is killed before any step of a ${name}`, function*() {
     const steps = yield* atEachStep((at) =>
       Effect.gen(function*() {
         const { files, folder, store } = yield* started

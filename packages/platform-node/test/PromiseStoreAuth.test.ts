@@ -488,6 +488,13 @@ const errorOf = (promise: Promise<unknown>) =>
 
 const never = new Promise<void>(() => undefined)
 
+const neverBuilt = Layer.effect(TokenStore.TokenStore, Effect.never)
+
+const isClosed = (error: unknown) => {
+  assert.instanceOf(error, AccessTokenError.TokenRequestError)
+  assert.propertyVal(error, "reason", "Closed")
+}
+
 /** A stream that does not end, whether it is read, and what it was cancelled with. */
 const endless = () => {
   const cancelled: Array<unknown> = []
@@ -539,59 +546,89 @@ test.live("fetch sends bytes without a content type as application/octet-stream"
   ])
 })
 
-test.live("getToken returns one token until it is rejected, and status reports it without a request", function*() {
-  const { getToken, issuer, reject, status } = yield* start()
-  assert.strictEqual((yield* Effect.promise(status)).state, "Empty")
-  assert.isEmpty(issuer.requests)
+test.live("concurrent calls of getToken share one token", function*() {
+  const { getToken, issuer } = yield* start()
   const [token, other] = yield* Effect.promise(() => Promise.all([getToken(), getToken()]))
   assert.strictEqual(token, other)
   assert.strictEqual(Redacted.value(AccessToken.authorization(token)), "Bearer token-1")
-  const { expiresAt, state } = yield* Effect.promise(status)
-  deepStrictEqual([state, expiresAt], ["Fresh", Option.some(token.expiresAt)])
   assert.lengthOf(issuer.requests, 1)
+})
+
+test.live("getToken returns another token after reject", function*() {
+  const { getToken, issuer, reject } = yield* start()
+  const token = yield* Effect.promise(getToken)
   yield* Effect.promise(() => reject(token))
   assert.notStrictEqual(yield* Effect.promise(getToken), token)
   assert.lengthOf(issuer.requests, 2)
 })
 
-test.live("with a store, two of them share a token, also with options from the configuration", function*() {
-  const store = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-  const { issuer, seen, url, ...first } = yield* start({}, {
-    store,
-    shared: { storeTimeout: "30 seconds" }
-  })
-  const second = yield* made(() => PromiseStoreAuth.make({ store, http: { proxy: "none" } }))
-  const { clientId, clientSecret } = at(url)
-  const tokens = [
-    yield* Effect.promise(first.getToken),
-    yield* withVariables({
-      STORE_API_AUTH_URL: issuer.url,
-      STORE_API_URL: url,
-      STORE_API_CLIENT_ID: clientId,
-      STORE_API_CLIENT_SECRET: Redacted.value(clientSecret)
-    })(Effect.promise(second.getToken))
-  ].map(({ value }) => Redacted.value(value))
-  deepStrictEqual(tokens, ["token-1", "token-1"])
-  yield* Effect.promise(() => second.fetch("/orders"))
-  assert.lengthOf(seen, 1)
+test.live("status reports the cached token without a request", function*() {
+  const { getToken, issuer, status } = yield* start()
+  assert.strictEqual((yield* Effect.promise(status)).state, "Empty")
+  assert.isEmpty(issuer.requests)
+  const token = yield* Effect.promise(getToken)
+  const { expiresAt, state } = yield* Effect.promise(status)
+  deepStrictEqual([state, expiresAt], ["Fresh", Option.some(token.expiresAt)])
+  assert.lengthOf(issuer.requests, 1)
 })
 
-test.live("rejects with the typed error itself: of a store, of the origin, and of missing variables", function*() {
+const memoryStore = Effect.map(
+  TokenStore.makeMemory,
+  (store) => Layer.succeed(TokenStore.TokenStore, store)
+)
+
+test.live("two of them with one store share a token", function*() {
+  const store = yield* memoryStore
+  const first = yield* start({}, { store })
+  const second = yield* start({ authUrl: first.issuer.url, apiUrl: first.url }, { store })
+  const token = yield* Effect.promise(first.getToken)
+  deepStrictEqual((yield* Effect.promise(second.getToken)).value, token.value)
+  assert.lengthOf(first.issuer.requests, 1)
+})
+
+test.live("one with options from the configuration uses the store", function*() {
+  const store = yield* memoryStore
+  const { getToken, issuer, seen, url } = yield* start({}, { store })
+  const { clientId, clientSecret } = at(url)
+  const configured = yield* made(() =>
+    PromiseStoreAuth.make({ store, http: { proxy: "none" } })
+  )
+  yield* Effect.promise(getToken)
+  yield* withVariables({
+    STORE_API_AUTH_URL: issuer.url,
+    STORE_API_URL: url,
+    STORE_API_CLIENT_ID: clientId,
+    STORE_API_CLIENT_SECRET: Redacted.value(clientSecret)
+  })(Effect.promise(() => configured.fetch("/orders")))
+  assert.lengthOf(seen, 1)
+  assert.lengthOf(issuer.requests, 1)
+})
+
+const calls = [
+  ["getToken", ({ getToken }: PromiseStoreAuth.PromiseStoreAuth) => getToken()],
+  ["fetch", ({ fetch }: PromiseStoreAuth.PromiseStoreAuth) => fetch("/orders")]
+] as const
+
+test.live.each(calls)("%s rejects with the error of the store itself", function*([, call]) {
   const unusable = new AccessTokenError.ConfigurationError({
     option: "url",
     reason: "is not a URL"
   })
   const store = Layer.effect(TokenStore.TokenStore, Effect.fail(unusable))
-  const [broken, unconfigured] = [yield* start({}, { store }), PromiseStoreAuth.make()]
-  for (const call of [broken.getToken, () => broken.fetch("/orders")]) {
-    assert.strictEqual(yield* errorOf(call()), unusable)
-  }
-  for (const call of [unconfigured.getToken, () => unconfigured.fetch("/orders")]) {
-    const error = String(yield* errorOf(call()))
+  assert.strictEqual(yield* errorOf(call(yield* start({}, { store }))), unusable)
+})
+
+test.live.each(calls)(
+  "%s rejects with the names of all missing variables",
+  function*([, call]) {
+    const error = String(yield* errorOf(call(yield* made(() => PromiseStoreAuth.make()))))
     for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) {
       assert.include(error, `STORE_API_${name}`)
     }
   }
+)
+
+test.live("fetch rejects with UntrustedOriginError for another origin", function*() {
   const { fetch } = yield* start()
   assert.instanceOf(
     yield* errorOf(fetch("http://127.0.0.1:2/orders")),
@@ -649,68 +686,82 @@ test.live("the signal of fetch ends only its own call of two that wait for a tok
   assert.lengthOf(seen, 0)
   issue()
   assert.strictEqual((yield* Effect.promise(() => other)).status, 200)
-  // The token request is none of the caller's: `fetch` would add this header.
-  deepStrictEqual(issuer.requests.map((headers) => headers["sec-fetch-mode"]), [undefined])
+})
+
+test.live("the token request has no header of fetch", function*() {
+  const { fetch, issuer, seen } = yield* start()
+  yield* Effect.promise(() => fetch("/orders"))
+  deepStrictEqual(
+    [seen, issuer.requests.map((headers) => ({ headers }))].map((requests) =>
+      requests.map(({ headers }) => headers["sec-fetch-mode"])
+    ),
+    [["cors"], [undefined]]
+  )
 })
 
 test.live("the signal of fetch ends a call before the layers are built", function*() {
-  const { dispose, fetch } = yield* start({}, {
-    store: Layer.effect(TokenStore.TokenStore, Effect.never)
-  })
+  const { fetch } = yield* start({}, { store: neverBuilt })
   const controller = new AbortController()
-  const [response, other] = [fetch("/orders", controller), fetch("/orders")]
+  const response = fetch("/orders", controller)
   controller.abort(reason)
   assert.strictEqual(yield* errorOf(response), reason)
-  const rejected = errorOf(other)
-  yield* Effect.promise(dispose)
-  assert.strictEqual(
-    (yield* rejected as Effect.Effect<{ _tag: string }>)._tag,
-    "TokenRequestError"
-  )
 })
 
-test.live("the signal of fetch cancels a stream that was not sent, as does every other failure", function*() {
-  const { dispose, fetch, url } = yield* start({ issue: () => never })
-  const send = (init: RequestInit, to = url) => {
-    const { cancelled, stream } = endless()
-    const error = fetch(to, { ...init, ...streamed(stream) }).then(
-      String,
-      (error: unknown) => error
-    )
-    return Effect.map(
-      Effect.promise(() => error),
-      (error) => deepStrictEqual([error], cancelled)
-    )
-  }
-  const controller = new AbortController()
-  const [before, during, untrusted, disposed] = [
-    send({ signal: AbortSignal.abort(reason) }),
-    send({ signal: controller.signal }),
-    send({}, "https://elsewhere.example"),
-    send({})
+test.live("dispose ends a call before the layers are built with Closed", function*() {
+  const { dispose, fetch } = yield* start({}, { store: neverBuilt })
+  const response = Effect.runPromise(errorOf(fetch("/orders")))
+  yield* Effect.promise(dispose)
+  isClosed(yield* Effect.promise(() => response))
+})
+
+type Given = Effect.Effect.Success<ReturnType<typeof start>>
+
+const stops: ReadonlyArray<
+  readonly [
+    name: string,
+    stop: (made: Given, controller: AbortController) => Promise<unknown> | void
   ]
-  controller.abort(reason)
-  yield* Effect.all([before, during, untrusted])
-  yield* Effect.promise(dispose)
-  yield* disposed
+> = [
+  ["the signal of fetch", (_, controller) => controller.abort(reason)],
+  ["dispose", ({ dispose }) => dispose()]
+]
+
+test.live.each(stops)("%s cancels a stream that was not sent", function*([, stop]) {
+  const made = yield* start({ issue: () => never })
+  const controller = new AbortController()
+  const { cancelled, stream } = endless()
+  const response = errorOf(
+    made.fetch("/orders", { ...streamed(stream), signal: controller.signal })
+  )
+  const error = Effect.runPromise(response)
+  yield* Effect.promise(async () => stop(made, controller))
+  deepStrictEqual(cancelled.map(String), [String(yield* Effect.promise(() => error))])
 })
 
-test.live("the signal of fetch cancels the stream of a Request that is being read into memory, as does dispose", function*() {
-  const { dispose, fetch, url } = yield* start()
-  const [aborted, disposed] = [endless(), endless()]
-  const controller = new AbortController()
-  const error = fetch(
-    new Request(url, { ...streamed(aborted.stream), signal: controller.signal })
-  )
-  const other = fetch(new Request(url, streamed(disposed.stream))).then(String, String)
-  yield* until(() => aborted.read() && disposed.read())
-  controller.abort(reason)
-  assert.strictEqual(yield* errorOf(error), reason)
-  yield* until(() => aborted.cancelled[0] === reason)
-  yield* Effect.promise(dispose)
-  assert.include(yield* Effect.promise(() => other), "TokenRequestError")
-  yield* until(() => disposed.cancelled.length === 1)
+test.live.each<readonly [string, RequestInit, string]>([
+  ["its signal is aborted", { signal: AbortSignal.abort(reason) }, "/orders"],
+  ["its origin is not trusted", {}, "https://elsewhere.example"]
+])("fetch cancels the stream of a call if %s", function*([, init, url]) {
+  const { fetch } = yield* start()
+  const { cancelled, stream } = endless()
+  const error = yield* errorOf(fetch(url, { ...init, ...streamed(stream) }))
+  deepStrictEqual(cancelled.map(String), [String(error)])
 })
+
+test.live.each(stops)(
+  "%s cancels the stream of a Request that is being read into memory",
+  function*([, stop]) {
+    const made = yield* start()
+    const controller = new AbortController()
+    const { cancelled, read, stream } = endless()
+    const request = new Request(made.url, { ...streamed(stream), signal: controller.signal })
+    const error = Effect.runPromise(errorOf(made.fetch(request)))
+    yield* until(read)
+    yield* Effect.promise(async () => stop(made, controller))
+    yield* Effect.promise(() => error)
+    yield* until(() => cancelled.length === 1)
+  }
+)
 
 test.live.each<readonly [string, Read]>([
   ["its text", readText],
@@ -768,15 +819,18 @@ test.live("the signal of fetch has no listeners after many calls", function*() {
   deepStrictEqual(warnings, [])
 })
 
-test.live("dispose ends calls that wait for a token with Closed, as it does later calls", function*() {
+test.live("dispose ends a call that waits for a token with Closed", function*() {
   const { dispose, getToken, issuer } = yield* start({ issue: () => never })
   const waiting = Effect.runPromise(errorOf(getToken()))
   yield* until(() => issuer.requests.length === 1)
   yield* Effect.promise(dispose)
-  for (const error of [yield* Effect.promise(() => waiting), yield* errorOf(getToken())]) {
-    assert(error instanceof AccessTokenError.TokenRequestError)
-    assert.strictEqual(error.reason, "Closed")
-  }
+  isClosed(yield* Effect.promise(() => waiting))
+})
+
+test.live("a call after dispose fails with Closed", function*() {
+  const { dispose, getToken } = yield* start()
+  yield* Effect.promise(dispose)
+  isClosed(yield* errorOf(getToken()))
 })
 
 test.live("dispose ends a body that is being read", function*() {

@@ -4,7 +4,7 @@ import { HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
-import { httpReason } from "@store-api/testing/effectLine"
+import { httpReason } from "@store-api/testing/effectMajor"
 import { at, get, listen, until } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Option, Stream } from "effect"

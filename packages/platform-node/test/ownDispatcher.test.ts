@@ -37,29 +37,17 @@ const makeMock = Effect.acquireRelease(
 const expected = { body: "{\"id\":1}", authorization: "Bearer an-invented-token" }
 
 describe("a dispatcher of the user", () => {
-  test.live("sends both kinds of requests of NodeStoreAuth, and stays open", function*() {
+  test.live("sends both kinds of requests of NodeStoreAuth", function*() {
     const dispatcher = yield* makeMock
-    yield* Effect.scoped(Effect.gen(function*() {
-      const { client, provider } = yield* NodeStoreAuth.make({
-        ...at(url),
-        http: { dispatcher }
-      })
-      const token = yield* provider.get
-      assert.strictEqual(Redacted.value(token.value), "an-invented-token")
-      const response = yield* client.post("/orders?page=2", {
-        body: HttpBody.text(expected.body)
-      })
-      deepStrictEqual(yield* response.json, expected)
-    }))
+    const { client } = yield* NodeStoreAuth.make({ ...at(url), http: { dispatcher } })
+    const response = yield* client.post("/orders?page=2", {
+      body: HttpBody.text(expected.body)
+    })
+    deepStrictEqual(yield* response.json, expected)
     dispatcher.assertNoPendingInterceptors()
-    dispatcher.get(url).intercept({ path: "/" }).reply(200, "still open")
-    const { body } = yield* Effect.promise(() =>
-      dispatcher.request({ origin: url, path: "/", method: "GET" })
-    )
-    assert.strictEqual(yield* Effect.promise(() => body.text()), "still open")
   })
 
-  test.live("sends both kinds of requests of PromiseStoreAuth, and stays open", function*() {
+  test.live("sends both kinds of requests of PromiseStoreAuth", function*() {
     const dispatcher = yield* makeMock
     const { dispose, fetch } = PromiseStoreAuth.make({ ...at(url), http: { dispatcher } })
     const init = { method: "POST", body: expected.body }
@@ -69,6 +57,39 @@ describe("a dispatcher of the user", () => {
     deepStrictEqual(yield* Effect.promise(() => response.json()), expected)
     dispatcher.assertNoPendingInterceptors()
     yield* Effect.promise(dispose)
+  })
+
+  const endings: ReadonlyArray<
+    readonly [
+      name: string,
+      use: (dispatcher: Undici.MockAgent) => Effect.Effect<unknown, unknown>
+    ]
+  > = [
+    [
+      "the scope of NodeStoreAuth closes",
+      (dispatcher) =>
+        Effect.scoped(Effect.flatMap(
+          NodeStoreAuth.make({ ...at(url), http: { dispatcher } }),
+          ({ provider }) => provider.get
+        ))
+    ],
+    [
+      "dispose of PromiseStoreAuth ends",
+      (dispatcher) =>
+        Effect.promise(async () => {
+          const { dispose, getToken } = PromiseStoreAuth.make({
+            ...at(url),
+            http: { dispatcher }
+          })
+          await getToken()
+          await dispose()
+        })
+    ]
+  ]
+
+  test.live.each(endings)("stays open when %s", function*([, use]) {
+    const dispatcher = yield* makeMock
+    yield* use(dispatcher)
     dispatcher.get(url).intercept({ path: "/" }).reply(200, "still open")
     const { body } = yield* Effect.promise(() =>
       dispatcher.request({ origin: url, path: "/", method: "GET" })

@@ -5,7 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import type { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
 import { canMakeCertificates, selfSigned } from "@store-api/testing/certificates"
-import type { LiveSteps } from "@store-api/testing/effectLine"
+import type { LiveSteps } from "@store-api/testing/effectMajor"
 import { entryOf } from "@store-api/testing/entryOf"
 import { listen } from "@store-api/testing/loopback"
 import {

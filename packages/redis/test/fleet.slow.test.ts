@@ -8,6 +8,7 @@ import { RedisTokenStore } from "@store-api/redis"
 import { canMakeCertificates } from "@store-api/testing/certificates"
 import { bundle } from "@store-api/testing/childProcess"
 import * as Fleet from "@store-api/testing/fleet"
+import { shared } from "@store-api/testing/loopback"
 import type * as Member from "@store-api/testing/member"
 import { inTime, onVirtualTime, until } from "@store-api/testing/network"
 import {
@@ -186,37 +187,56 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
   const trusting = ({ cert }: { readonly cert: string }) =>
     Fleet.processes(program, 2, { NODE_EXTRA_CA_CERTS: cert })
 
-  test.live.each(users)(
-    "processes that trust the authority share a token as a user: %s",
-    function*([, start, acl]) {
-      const [servers, { tokenRequests, settings }] = yield* Effect.all([
-        start({ ...acl, tls: {}, user }),
-        Fleet.shop()
-      ])
-      const fleet = Fleet.inThese(yield* trusting(servers))
-      const members = yield* Fleet.share(fleet, 2, servers, settings)
+  /** Such servers and such processes, which start once for each row. */
+  const started = users.map(([title, start, acl]) => {
+    const servers = shared(start({ ...acl, tls: {}, user }))
+    const fleet = shared(Effect.flatMap(servers, trusting))
+    return { title, servers, fleet: Effect.map(fleet, Fleet.inThese) }
+  })
+
+  test.live.each(started)(
+    "processes that trust the authority share a token as a user of $title",
+    function*({ fleet, servers }) {
+      const { settings, tokenRequests } = yield* Fleet.shop()
+      const members = yield* Fleet.share(yield* fleet, 2, yield* servers, settings)
       yield* Fleet.sharesOne(members, tokenRequests)
       yield* Fleet.warnedOf(members)
-      const strangers = yield* fleet(1, {
-        ...settings,
-        storeUrl: servers.url.replace("password", "an-invented-other")
-      })
-      yield* Fleet.sharesOne(strangers, tokenRequests)
-      yield* Fleet.warnedOf(strangers, "WRONGPASS")
-      // This process does not trust the authority. No server listens on port 1.
-      for (
-        const [storeUrl, reason] of [
-          [servers.url, "DEPTH_ZERO_SELF_SIGNED_CERT"],
-          [servers.url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED"]
-        ] as const
-      ) {
-        const excluded = inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
-        const asked = Effect.tap(excluded, Fleet.tokens)
-        yield* Fleet.warnedOf(
-          yield* onVirtualTime((virtual) => inTime(virtual, asked)),
-          reason
-        )
-      }
+    }
+  )
+
+  test.live.each(started)(
+    "a process with a wrong password warns that the user of $title is refused",
+    function*({ fleet, servers }) {
+      const { settings, tokenRequests } = yield* Fleet.shop()
+      const storeUrl = (yield* servers).url.replace("password", "an-invented-other")
+      const members = yield* (yield* fleet)(1, { ...settings, storeUrl })
+      yield* Fleet.sharesOne(members, tokenRequests)
+      yield* Fleet.warnedOf(members, "WRONGPASS")
+    }
+  )
+
+  /** A member of this process, which does not trust the authority, warns for this reason. */
+  const warns = (storeUrl: string, reason: string) =>
+    Effect.gen(function*() {
+      const { settings } = yield* Fleet.shop()
+      const start = inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
+      const members = yield* onVirtualTime((virtual) =>
+        inTime(virtual, Effect.tap(start, Fleet.tokens))
+      )
+      yield* Fleet.warnedOf(members, reason)
+    })
+
+  test.live.each(started)(
+    "a process that does not trust the authority of $title warns of the certificate",
+    function*({ servers }) {
+      yield* warns((yield* servers).url, "DEPTH_ZERO_SELF_SIGNED_CERT")
+    }
+  )
+
+  test.live.each(started)(
+    "a process warns that nothing listens at the address of $title",
+    function*({ servers }) {
+      yield* warns((yield* servers).url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED")
     }
   )
 
@@ -316,32 +336,43 @@ const run = (
 
 const ended = { output: "done\n", code: 0 }
 
-describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
-  test.live("closing the scope lets the process exit, even if Redis hangs or is stopped", function*() {
-    const [redis, { tokenRequests, settings }] = yield* Effect.all([
-      redisServer(),
-      Fleet.shop()
-    ])
-    const file = yield* bundle(program)
-    const at = { ...settings, storeUrl: redis.url }
-    deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-    deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), {
+describe.skipIf(isLeftOut)("the end of a process", { timeout: limit }, () => {
+  const file = shared(bundle(program))
+
+  /** Lets a process get a token with the store at this URL. Its scope closes unless the process leaks it. */
+  const runAt = (storeUrl: string, ...end: ReadonlyArray<string>) =>
+    Effect.gen(function*() {
+      const { settings, tokenRequests } = yield* Fleet.shop()
+      const limit = end.length === 0 ? exitLimit.whenClosed : exitLimit.whenLeaked
+      const at = { ...settings, storeUrl, storeTimeout: "1 second" } as const
+      const outcome = yield* run(yield* file, at, limit, ...end)
+      assert.strictEqual(yield* tokenRequests, 1)
+      return outcome
+    })
+
+  test.live("closing the scope lets the process exit", function*() {
+    deepStrictEqual(yield* runAt((yield* redisServer()).url), ended)
+  })
+
+  test.live("a scope that stays open keeps the process running", function*() {
+    deepStrictEqual(yield* runAt((yield* redisServer()).url, "leaked"), {
       output: "done\n",
       code: null
     })
-    assert.strictEqual(yield* tokenRequests, 1)
+  })
+
+  test.live("closing the scope lets the process exit while Redis hangs", function*() {
+    const redis = yield* redisServer()
     yield* redis.pause
-    deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-    yield* redis.stop
-    deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-    assert.strictEqual(yield* tokenRequests, 3)
-    // No server listens on port 1.
-    for (
-      const storeUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]
-    ) {
-      const bounded = { ...settings, storeUrl, storeTimeout: "1 second" } as const
-      deepStrictEqual(yield* run(file, bounded, exitLimit.whenClosed), ended)
-    }
-    assert.strictEqual(yield* tokenRequests, 5)
+    deepStrictEqual(yield* runAt(redis.url), ended)
+  })
+
+  // No server listens on port 1.
+  test.live.each([
+    "redis://127.0.0.1:1",
+    "redis+cluster://127.0.0.1:1",
+    "redis+sentinel://127.0.0.1:1/tokens"
+  ])("closing the scope lets the process exit if nothing listens at %s", function*(url) {
+    deepStrictEqual(yield* runAt(url), ended)
   })
 })

@@ -27,7 +27,7 @@ import {
   Redacted,
   type Scope
 } from "effect"
-import { clockOf } from "./effectLine.js"
+import { clockOf } from "./effectMajor.js"
 import { settled } from "./sharing.js"
 import * as VirtualClock from "./virtualClock.js"
 

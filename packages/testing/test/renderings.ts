@@ -1,7 +1,7 @@
 /** Every way in which a program can print a value. */
 import { format, inspect } from "node:util"
 import { Cause, Effect, Either, Exit, Inspectable, Option } from "effect"
-import { failureAndDefect } from "./effectLine.js"
+import { failureAndDefect } from "./effectMajor.js"
 
 export interface Output {
   readonly name: string

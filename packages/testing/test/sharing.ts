@@ -9,7 +9,7 @@ import {
   TokenStore
 } from "@store-api/core"
 import { DateTime, Effect, Option, Redacted } from "effect"
-import { settle, watchSleeps } from "./effectLine.js"
+import { settle, watchSleeps } from "./effectMajor.js"
 
 export const authUrl = "https://auth.shop.example/base"
 

@@ -1,7 +1,7 @@
 /** Declares tests: by the steps of a generator, or by a property of fast-check. */
 import { it } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
-import type { LiveSteps, Steps } from "./effectLine.js"
+import type { LiveSteps, Steps } from "./effectMajor.js"
 
 /** A test with a scope, on the test clock. */
 export const test = (title: string, steps: () => Steps, timeout?: number): void =>

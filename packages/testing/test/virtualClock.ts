@@ -1,5 +1,5 @@
 import { type Clock, Duration, Effect } from "effect"
-import { clockOf, settle } from "./effectLine.js"
+import { clockOf, settle } from "./effectMajor.js"
 
 /**
  * A clock whose wall time moves independently of its monotonic time, as an administrator, NTP or a suspended machine

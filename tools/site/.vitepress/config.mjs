@@ -64,7 +64,7 @@ export default defineConfig({
   description: title("README.md"),
   lang: "en-GB",
   srcDir: "../..",
-  srcExclude: ["**/.*/**", "tools/effect4/line/**"],
+  srcExclude: ["**/.*/**", "tools/effect4/workspace/**"],
   outDir: "dist",
   cacheDir: "node_modules/.vitepress",
   rewrites: placeOf,

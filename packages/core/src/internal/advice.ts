@@ -8,7 +8,13 @@ export interface Names {
 
 export const nameOf = (option: string, names: Names): string => names[option] ?? option
 
-const client = "the client id and secret"
+/** What to check if a client is refused, by how it authenticates. */
+const clients = {
+  secret: "the client id and secret",
+  clientAssertion:
+    "the client id, the assertion (its key, audience and lifetime), and the clock",
+  certificate: "the client id, and that the HTTP client sends the certificate of the client"
+}
 const credentialNames = { clientId: "client id", clientSecret: "client secret" }
 const permission = "what the client is allowed to do"
 const parameters = "the parameters of the token request"
@@ -51,13 +57,15 @@ interface Refusal {
   readonly suspect?:
     | { readonly field: "clientId" | "clientSecret"; readonly reason: string }
     | undefined
+  readonly authentication?: "clientAssertion" | "certificate" | undefined
 }
 
 /** What to do about a refusal of the token endpoint. Some codes of RFC 6749 §5.2 and RFC 8707 §2 name the cause. */
 export const ofRefusal = (
-  { changedByFormDecoding, code, httpStatus, reason, suspect }: Refusal,
+  { authentication, changedByFormDecoding, code, httpStatus, reason, suspect }: Refusal,
   names: Names
 ): string => {
+  const client = clients[authentication ?? "secret"]
   const authUrl = nameOf("authUrl", names)
   const path = `check ${authUrl} and the path of the token endpoint`
   switch (reason) {

@@ -16,4 +16,4 @@ export const pause = (
   failures: number,
   chance: number
 ): number =>
-  Math.ceil(Math.min(base * 2 ** Math.min(failures - 1, 30), max) * (0.75 + 0.25 * chance))
+  Math.ceil(Math.min(base * 2 ** (failures - 1), max) * (0.75 + 0.25 * chance))

@@ -7,23 +7,12 @@ import { checkKinds, composed, unusable } from "./options.js"
 export const isLoopback = (url: URL): boolean =>
   /^((.*\.)?localhost|\[::1]|127(\.\d{1,3}){3})$/.test(url.hostname)
 
-/** Checks the base URL of an option: absolute, with an optional path and nothing else. */
+/** Checks the base URL of an option: absolute, with an optional path, and with a query only if that is allowed. */
 export const baseUrl = (
   option: string,
   value: string | URL | undefined,
-  allowInsecure: boolean | undefined
-): Effect.Effect<URL, ConfigurationError> =>
-  Effect.filterOrElse(
-    urlWithQuery(option, value, allowInsecure),
-    ({ href }) => !href.includes("?"),
-    () => unusable(option, "must not have a query")
-  )
-
-/** Checks the URL of an option: absolute, with an optional path and query. */
-export const urlWithQuery = (
-  option: string,
-  value: string | URL | undefined,
-  allowInsecure: boolean | undefined
+  allowInsecure: boolean | undefined,
+  allowsQuery = false
 ): Effect.Effect<URL, ConfigurationError> => {
   const fail = (reason: string) => unusable(option, reason)
   if (value === undefined) return fail("is missing")
@@ -38,13 +27,16 @@ export const urlWithQuery = (
     return fail("must not contain a user name or password")
   }
   if (text.includes("#")) return fail("must not have a fragment")
-  return url.protocol === "https:" || allowInsecure === true || isLoopback(url)
-    ? Effect.succeed(url)
-    : new ConfigurationError({
+  if (url.protocol === "http:" && allowInsecure !== true && !isLoopback(url)) {
+    return new ConfigurationError({
       option,
       reason: "must be an https URL, or an http URL of this machine",
       permittedBy: "allowInsecure"
     })
+  }
+  return allowsQuery || !url.href.includes("?")
+    ? Effect.succeed(url)
+    : fail("must not have a query")
 }
 
 interface EndpointOptions {
@@ -64,8 +56,12 @@ export const endpointUrl = (
   Effect.gen(function*() {
     const { allowInsecure, authUrl, path = "/v1/oauth/accesstoken" } = options
     yield* checkKinds(composed, options, { allowInsecure: "boolean" })
-    const check = allowsQuery ? urlWithQuery : baseUrl
-    const { href, origin, pathname, search } = yield* check("authUrl", authUrl, allowInsecure)
+    const { href, origin, pathname, search } = yield* baseUrl(
+      "authUrl",
+      authUrl,
+      allowInsecure,
+      allowsQuery
+    )
     if (path === "") return href
     const isPath = typeof path === "string" && /^(?![^?]*:\/\/)[!-"$-~]*$/.test(path)
     if (!isPath || (path.includes("?") && !allowsQuery)) {

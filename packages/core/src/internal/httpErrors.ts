@@ -31,9 +31,9 @@ export const copy = (error: HttpClientError.HttpClientError, change: {
   readonly response: (
     response: HttpClientResponse.HttpClientResponse
   ) => HttpClientResponse.HttpClientResponse
-  readonly cause: (cause: unknown) => unknown
+  readonly error: (error: unknown) => unknown
 }): HttpClientError.HttpClientError => {
-  const changed = { request: change.request(error.request), cause: change.cause(error.cause) }
+  const changed = { request: change.request(error.request), cause: change.error(error.cause) }
   return error._tag === "RequestError"
     ? new HttpClientError.RequestError({ ...error, ...changed })
     : new HttpClientError.ResponseError({

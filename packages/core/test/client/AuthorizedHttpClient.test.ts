@@ -9,7 +9,7 @@ import {
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { failuresOf, httpReason } from "@store-api/testing/effectLine"
+import { failuresOf, httpReason } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import { Effect, Exit, FiberRef, Layer, Option, Redacted, Scope, Stream } from "effect"
 import { rejecting, stubApi } from "../support/fakeClient.js"

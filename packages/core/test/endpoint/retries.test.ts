@@ -13,7 +13,7 @@ import {
   type TokenEndpoint,
   TokenSource
 } from "@store-api/core"
-import { settle, withHeadersOnSpans } from "@store-api/testing/effectLine"
+import { settle, withHeadersOnSpans } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import { make as virtualClock } from "@store-api/testing/virtualClock"
 import {
@@ -942,7 +942,7 @@ describe("the retries of TokenEndpoint", () => {
       deepStrictEqual(inits.map((init) => init?.redirect), Array(4).fill("manual"))
     })
 
-    test("fetch gets the RequestInit of the call, and otherwise that of the layer", function*() {
+    test("fetch gets the RequestInit of the layer for a call without one", function*() {
       const inits = yield* fetchInits
       deepStrictEqual(
         inits.map((init) => [init?.credentials, init?.cache, init?.keepalive]),

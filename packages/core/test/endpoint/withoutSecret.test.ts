@@ -37,6 +37,38 @@ const acquire = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.O
     return yield* Fiber.join(fiber)
   })
 
+/** The end of the message about a client that the endpoint does not accept. */
+const adviceFor = (request: TokenRequest.TokenRequest, options = {}) =>
+  Effect.gen(function*() {
+    const client = FakeClient.make(FakeClient.reply(401, `{"error":"invalid_client"}`))
+    const error = yield* Effect.flip(acquire(client, { request, ...options }))
+    return error.message.replace(/.*: check/, "check")
+  })
+
+describe("a refused client without a secret", () => {
+  test("is told to check its assertion", function*() {
+    assert.strictEqual(
+      yield* adviceFor(yield* numbered),
+      "check the client id, the assertion (its key, audience and lifetime), and the clock."
+    )
+  })
+
+  test("is told to check its assertion also if the secret is the key that signs it", function*() {
+    const signing = ClientCredentials.make({ clientId, clientSecret: Redacted.make("a-key") })
+    assert.include(
+      yield* adviceFor(yield* numbered, { credentials: signing }),
+      "the assertion"
+    )
+  })
+
+  test("is told to check its certificate if it sent only its id", function*() {
+    assert.strictEqual(
+      yield* adviceFor(TokenRequest.clientId()),
+      "check the client id, and that the HTTP client sends the certificate of the client."
+    )
+  })
+})
+
 describe("clientAssertion", () => {
   test("sends the parameters, the client id and the assertion", function*() {
     const client = FakeClient.make(FakeClient.token)

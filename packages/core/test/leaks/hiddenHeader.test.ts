@@ -9,7 +9,7 @@ import {
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { httpReason } from "@store-api/testing/effectLine"
+import { httpReason } from "@store-api/testing/effectMajor"
 import * as Canary from "@store-api/testing/leaksIn"
 import { render } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"

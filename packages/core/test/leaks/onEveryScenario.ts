@@ -13,7 +13,7 @@ import {
   TokenSource
 } from "@store-api/core"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
-import { failuresOf, httpReason } from "@store-api/testing/effectLine"
+import { failuresOf, httpReason } from "@store-api/testing/effectMajor"
 import {
   type Canary,
   leaksInOutputs,

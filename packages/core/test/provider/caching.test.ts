@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import type { LiveSteps } from "@store-api/testing/effectLine"
+import type { LiveSteps } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Config, Effect, HashMap, Layer, Logger, LogLevel, Option, Random } from "effect"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import type { LiveSteps } from "@store-api/testing/effectLine"
+import type { LiveSteps } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Effect, Option } from "effect"

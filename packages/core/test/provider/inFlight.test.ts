@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { type LiveSteps, schedulerOf } from "@store-api/testing/effectLine"
+import { type LiveSteps, schedulerOf } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import {
   Deferred,

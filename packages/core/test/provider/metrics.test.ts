@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { allSeries, type Series } from "@store-api/testing/effectLine"
+import { allSeries, type Series } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
 import {

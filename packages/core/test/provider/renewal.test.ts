@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { LiveSteps } from "@store-api/testing/effectLine"
+import type { LiveSteps } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Clock, Duration, Effect, Fiber } from "effect"

@@ -1,7 +1,7 @@
 import { HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenProvider, TokenEndpoint } from "@store-api/core"
-import type { LiveSteps } from "@store-api/testing/effectLine"
+import type { LiveSteps } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import {

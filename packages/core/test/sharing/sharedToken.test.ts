@@ -10,7 +10,7 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { allSeries } from "@store-api/testing/effectLine"
+import { allSeries } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import {

@@ -4,7 +4,7 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { nextWakeUp } from "@store-api/testing/effectLine"
+import { nextWakeUp } from "@store-api/testing/effectMajor"
 import { fullToken, member, type MemberOptions, settled } from "@store-api/testing/sharing"
 import { type Duration, Effect, Exit, Fiber, Option, Ref, TestClock } from "effect"
 import { type Acquisition, outcomeOf, valueOf } from "./scriptedSource.js"

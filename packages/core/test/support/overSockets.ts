@@ -2,7 +2,7 @@ import type { HttpClient } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
-import { countingFibers } from "@store-api/testing/effectLine"
+import { countingFibers } from "@store-api/testing/effectMajor"
 import { until } from "@store-api/testing/network"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 

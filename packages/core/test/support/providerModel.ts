@@ -6,7 +6,7 @@ import {
   AccessTokenProvider,
   TokenSource
 } from "@store-api/core"
-import { isFailure } from "@store-api/testing/effectLine"
+import { isFailure } from "@store-api/testing/effectMajor"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import {
   Cause,

@@ -6,7 +6,7 @@ import {
   AccessTokenProvider,
   TokenSource
 } from "@store-api/core"
-import { type LiveSteps, settle } from "@store-api/testing/effectLine"
+import { type LiveSteps, settle } from "@store-api/testing/effectMajor"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import {
@@ -267,4 +267,4 @@ export const tokenOfAge = (value: string, age: number, remaining: number) =>
       expiresAt: DateTime.add(now, { millis: remaining })
     }))
 
-export { settle } from "@store-api/testing/effectLine"
+export { settle } from "@store-api/testing/effectMajor"

@@ -6,7 +6,7 @@ import { format, inspect } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { withConsole } from "@store-api/testing/effectLine"
+import { withConsole } from "@store-api/testing/effectMajor"
 import type { Output } from "@store-api/testing/renderings"
 import { Effect, type Exit, Layer, Logger, LogLevel, type Scope, Tracer } from "effect"
 

@@ -20,7 +20,7 @@ import * as boundedBody from "../boundedBody.js"
 import * as httpErrors from "../httpErrors.js"
 import { sameValue } from "../repeatedToken.js"
 import { userAgent } from "../userAgent.js"
-import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
+import * as hiddenHeader from "./hiddenHeader.js"
 import type { TrustedOrigins } from "./trustedOrigins.js"
 
 /**
@@ -76,6 +76,7 @@ export const makeExecute = <E, R>(
 ) => {
   const { header, provider, retryUnauthorized, trusted } = options
   const headerValue = makeHeaderValue(options.format)
+  const hidden = hiddenHeader.make(header)
 
   /** Reads the token only for a request to a trusted origin that does not have the header. */
   const send = (
@@ -111,13 +112,13 @@ export const makeExecute = <E, R>(
     return Effect.matchEffect(traced, {
       onSuccess: (response) => {
         const result = Exit.succeed(
-          sent === undefined ? response : responseWithoutHeader(response, header)
+          sent === undefined ? response : hidden.response(response)
         )
         return Effect.succeed({ sent, response, result })
       },
       onFailure: (error) => {
         const result = Exit.fail(
-          sent === undefined ? error : errorWithoutHeader(error, header)
+          sent === undefined ? error : hidden.error(error)
         )
         const response = httpErrors.statusResponse(error)
         if (response !== undefined) return Effect.succeed({ sent, response, result })

@@ -36,12 +36,13 @@ export const make = (options: {
     return {
       origins,
       resolve: (request) => {
-        const trimmed = trim(request)
-        const resolved = scheme.test(trimmed.url) ? trimmed : append(api.href, trimmed)
+        const trimmed = trim(request.url)
+        const url = scheme.test(trimmed) ? trimmed : append(api.href, trimmed)
+        const resolved = url === request.url ? request : HttpClientRequest.setUrl(request, url)
         // A URL that starts with an origin and a slash has that origin. This avoids parsing most URLs.
-        if (resolved.url.startsWith(`${api.origin}/`)) return Effect.succeed(resolved)
-        const origin = originOf(resolved.url)
-        return absolute.test(resolved.url) && origins.includes(origin)
+        if (url.startsWith(`${api.origin}/`)) return Effect.succeed(resolved)
+        const origin = originOf(url)
+        return absolute.test(url) && origins.includes(origin)
           ? Effect.succeed(resolved)
           : new UntrustedOriginError({ origin, trusted: origins })
       }
@@ -61,27 +62,18 @@ export const originOf = (url: string): string => {
 }
 
 /** Removes what the parser of URLs ignores at both ends: spaces and control characters. */
-const trim = (request: HttpClientRequest.HttpClientRequest): typeof request => {
-  const { url } = request
-  return isIgnored(url.at(0)) || isIgnored(url.at(-1))
-    ? HttpClientRequest.setUrl(request, url.replace(/^[\0- ]+/, "").replace(/[\0- ]+$/, ""))
-    : request
-}
+const trim = (url: string): string =>
+  isIgnored(url.at(0)) || isIgnored(url.at(-1))
+    ? url.replace(/^[\0- ]+/, "").replace(/[\0- ]+$/, "")
+    : url
 
 const isIgnored = (character: string | undefined): boolean =>
   character !== undefined && character <= " "
 
 /** Appends a relative URL, with one slash between the two paths. */
-const append = (
-  api: string,
-  request: HttpClientRequest.HttpClientRequest
-): HttpClientRequest.HttpClientRequest => {
-  const { url } = request
-  if (api.endsWith("/")) return HttpClientRequest.setUrl(request, api + url.replace(/^\//, ""))
-  return HttpClientRequest.setUrl(
-    request,
-    /^([/?#]|$)/.test(url) ? api + url : `${api}/${url}`
-  )
+const append = (api: string, url: string): string => {
+  if (api.endsWith("/")) return api + url.replace(/^\//, "")
+  return /^([/?#]|$)/.test(url) ? api + url : `${api}/${url}`
 }
 
 /**

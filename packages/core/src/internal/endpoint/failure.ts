@@ -136,7 +136,10 @@ export const refusal = (
     description: sanitise.description(text, known),
     changedByFormDecoding: reason === "InvalidClient" &&
       sentRequest.isChangedByFormDecoding(request, credentials),
-    suspect: reason === "InvalidClient" ? suspectOf(credentials) : undefined
+    suspect: reason === "InvalidClient" ? suspectOf(credentials) : undefined,
+    authentication: reason === "InvalidClient"
+      ? sentRequest.authenticationOf(request, credentials)
+      : undefined
   })
 }
 

@@ -37,6 +37,17 @@ export const secretsIn = (
   )
 }
 
+/** How the request authenticates the client without a secret, as far as it shows. */
+export const authenticationOf = (
+  { body, headers }: HttpClientRequest.HttpClientRequest,
+  { clientSecret }: ClientCredentials
+): "clientAssertion" | "certificate" | undefined => {
+  const names = fieldsOf(body).map(([name]) => name)
+  if (names.includes("client_assertion")) return "clientAssertion"
+  const isIdAlone = names.includes("client_id") && headers["authorization"] === undefined
+  return isIdAlone && Redacted.value(clientSecret) === "" ? "certificate" : undefined
+}
+
 /** Whether servers differ in how they read the credentials: form-decoding changes what Basic or the body contains. */
 export const isChangedByFormDecoding = (
   request: HttpClientRequest.HttpClientRequest,

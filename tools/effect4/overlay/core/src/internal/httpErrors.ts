@@ -28,7 +28,7 @@ export const make = (
 interface Change {
   readonly request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
   readonly response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
-  readonly cause: (cause: unknown) => unknown
+  readonly error: (error: unknown) => unknown
 }
 
 /** Copies an error with another request, response and cause. */
@@ -36,7 +36,7 @@ export const copy = ({ reason }: HttpClientError.HttpClientError, change: Change
   new HttpClientError.HttpClientError({ reason: copyReason(reason, change) })
 
 const copyReason = (reason: HttpClientError.HttpClientErrorReason, change: Change) => {
-  const changed = { request: change.request(reason.request), cause: change.cause(reason.cause) }
+  const changed = { request: change.request(reason.request), cause: change.error(reason.cause) }
   switch (reason._tag) {
     case "EncodeError":
       return new HttpClientError.EncodeError({ ...reason, ...changed })

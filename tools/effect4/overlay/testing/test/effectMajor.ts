@@ -1,4 +1,4 @@
-/** The parts of Effect 4 that differ from Effect 3 in tests. `packages/testing/test/effectLine.ts` describes them. */
+/** The parts of Effect 4 that differ from Effect 3 in tests. `packages/testing/test/effectMajor.ts` describes them. */
 import { Cause, Clock, Console, Duration, Effect, Metric, Scheduler, type Scope } from "effect"
 import { HttpClient, type HttpClientError } from "effect/http"
 

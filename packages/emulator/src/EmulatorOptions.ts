@@ -19,7 +19,8 @@ import type { IssuedToken } from "./IssuedToken.js"
  *   `aud` (the URL of the token endpoint), `exp` and a `jti` that is valid once.
  * - `none`: the form has the id alone.
  *
- * All but the first are named as in RFC 8414. With them, a requested `scope` is granted, and other parameters are ignored.
+ * All but the first are named as in RFC 8414. With them, a requested `scope` is granted, and other parameters are
+ * ignored.
  *
  * @see Emulator.layer
  *
@@ -34,8 +35,8 @@ export type ClientAuthentication =
   | "none"
 
 /**
- * Which nonces the proofs of RFC 9449 need, at the token endpoint and at the API. A `nonce` is valid for a minute, and a
- * `nonce-per-request` for one proof.
+ * Which nonces the proofs of RFC 9449 need, at the token endpoint and at the API. A `nonce` is valid for a minute, and
+ * a `nonce-per-request` for one proof.
  *
  * @see Emulator.layer
  *

@@ -10,7 +10,10 @@ import { algorithms, type Signatures } from "./signatures.js"
 
 export const maxBodyBytes = 1024 * 1024
 
-export const respond = ({ body, request, settings, tokens }: Exchange, signatures: Signatures) =>
+export const respond = (
+  { body, request, settings, tokens }: Exchange,
+  signatures: Signatures
+) =>
   Effect.gen(function*() {
     const { basePath, header: { name, prefix }, tokenPath } = settings
     if (request.kind === "other") {
@@ -56,10 +59,13 @@ const realmOf = ({ dpop }: Settings) =>
     ? `Bearer realm="store-api"`
     : `DPoP realm="store-api", algs="${algorithms.join(" ")}"`
 
-const refuseTokenOf = (settings: Settings) => (status: number, error: string, reason: string) =>
-  refuse(status, reason, error, {
-    "www-authenticate": `${realmOf(settings)}, error="${error}", error_description="${reason}"`
-  })
+const refuseTokenOf =
+  (settings: Settings) => (status: number, error: string, reason: string) =>
+    refuse(status, reason, error, {
+      "www-authenticate": `${
+        realmOf(settings)
+      }, error="${error}", error_description="${reason}"`
+    })
 
 /** Whether a request without a token is a token request to a wrong path. */
 const isTokenRequest = (

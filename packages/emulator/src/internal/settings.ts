@@ -155,6 +155,9 @@ export const resolve = (options: Options) =>
       basePath,
       isRaw,
       tokenPath: `${basePath}${tokenPath}`,
-      header: { name: header.name, prefix: header.prefix ?? `${dpop === undefined ? "Bearer" : "DPoP"} ` }
+      header: {
+        name: header.name,
+        prefix: header.prefix ?? `${dpop === undefined ? "Bearer" : "DPoP"} `
+      }
     }
   })

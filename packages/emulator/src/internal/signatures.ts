@@ -4,6 +4,7 @@
  */
 import { createHash, randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Jose from "jose"
@@ -89,31 +90,34 @@ export const make = (settings: Settings) => {
     }
     if (dpop === "no-nonce") return undefined
     const isKnown = typeof nonce === "string" && nonces.has(nonce, now)
-    if (!isKnown) return { error: "use_dpop_nonce", reason: "The nonce is missing or not valid." }
+    if (!isKnown) {
+      return { error: "use_dpop_nonce", reason: "The nonce is missing or not valid." }
+    }
     if (dpop === "nonce-per-request") nonces.delete(nonce)
     return undefined
   }
 
-  /** Returns the thumbprint of the key of a proof, for a request with the token if there is one. */
+  /** Returns the thumbprint of the key that signed a proof, for a request with the token if there is one. */
   const checkProof = (request: Request, token?: string) =>
     Effect.gen(function*() {
       const proofs = request.header("dpop")
       const jose = yield* loadJose
-      const now = yield* Clock.currentTimeMillis
+      const time = yield* DateTime.now
+      const now = DateTime.toEpochMillis(time)
       const verified = yield* Effect.tryPromise({
         try: () =>
           jose.jwtVerify(proofs.join(), jose.EmbeddedJWK, {
             typ: "dpop+jwt",
             algorithms,
             requiredClaims: ["jti", "htm", "htu", "iat"],
-            currentDate: new Date(now),
+            currentDate: DateTime.toDateUtc(time),
             clockTolerance: ahead,
             maxTokenAge: age - ahead
           }),
         catch: (): ProofProblem => ({
           error: "invalid_dpop_proof",
           reason: proofs.length === 1
-            ? "The proof is no valid JWT with typ, jwk, jti, htm, htu and an iat of this time."
+            ? "The proof must be a signed JWT with typ, jwk, jti, htm, htu and an iat of now."
             : "The request must have one header DPoP."
         })
       })
@@ -129,11 +133,13 @@ export const make = (settings: Settings) => {
   const findSigner = (request: Request, assertion: string, clients: ReadonlyArray<Client>) =>
     Effect.gen(function*() {
       const jose = yield* loadJose
-      const now = yield* Clock.currentTimeMillis
+      const time = yield* DateTime.now
+      const now = DateTime.toEpochMillis(time)
       const verify = ({ clientId, publicKey = "" }: Client) =>
         Effect.gen(function*() {
-          const { alg = "" } = yield* Effect.try(() => jose.decodeProtectedHeader(assertion))
-          const key = yield* Effect.tryPromise(() => jose.importSPKI(publicKey, alg))
+          const key = yield* Effect.tryPromise(() =>
+            jose.importSPKI(publicKey, jose.decodeProtectedHeader(assertion).alg ?? "")
+          )
           const { payload } = yield* Effect.tryPromise(() =>
             jose.jwtVerify(assertion, key, {
               algorithms,
@@ -141,7 +147,7 @@ export const make = (settings: Settings) => {
               subject: clientId,
               audience: urlOf(request, settings),
               requiredClaims: ["exp", "jti"],
-              currentDate: new Date(now)
+              currentDate: DateTime.toDateUtc(time)
             })
           )
           return payload

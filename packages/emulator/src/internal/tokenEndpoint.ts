@@ -18,7 +18,10 @@ const contentType = "application/x-www-form-urlencoded"
 const fields = ["grant_type", "client_id", "client_secret"]
 const grant = "client_credentials"
 
-export const respond = ({ body, request, settings, tokens, update }: Exchange, signatures: Signatures) =>
+export const respond = (
+  { body, request, settings, tokens, update }: Exchange,
+  signatures: Signatures
+) =>
   Effect.gen(function*() {
     yield* refuseRequest(request, body, settings)
     const { client, scope } = yield* readForm(request, body.text, settings, signatures)

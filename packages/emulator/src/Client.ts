@@ -22,6 +22,8 @@ export interface Client {
   readonly clientId: string
   /** Printable ASCII without `&`. Any text if `clientAuthentication` is not the specification's. */
   readonly clientSecret: Redacted.Redacted
+  /** The key that verifies its assertions, as PEM (SPKI). `private_key_jwt` requires it. */
+  readonly publicKey?: string | undefined
   /** The `application_name` in token responses. Default: the client id. */
   readonly applicationName?: string | undefined
   /** The `developer.email` in token responses. Default: `developer@example.invalid`. */

@@ -15,8 +15,12 @@ import type { IssuedToken } from "./IssuedToken.js"
  * - `client_secret_post`: id and secret are fields of a form that is encoded as usual (RFC 6749 section 2.3.1).
  * - `client_secret_basic`: id and secret are form-encoded in an `Authorization` header of the scheme Basic, and are not
  *   in the form (the same section).
+ * - `private_key_jwt`: the form has an assertion that the client signed (RFC 7523 section 2.2), with `iss`, `sub`,
+ *   `aud` (the URL of the token endpoint), `exp` and a `jti` that is valid once.
+ * - `none`: the form has the id alone.
  *
- * The last two are named as in RFC 8414. With them, a requested `scope` is granted, and other parameters are ignored.
+ * All but the first are named as in RFC 8414. With them, a requested `scope` is granted, and other parameters are
+ * ignored.
  *
  * @see Emulator.layer
  *
@@ -27,6 +31,19 @@ export type ClientAuthentication =
   | "specification"
   | "client_secret_post"
   | "client_secret_basic"
+  | "private_key_jwt"
+  | "none"
+
+/**
+ * Which nonces the proofs of RFC 9449 need, at the token endpoint and at the API. A `nonce` is valid for a minute, and
+ * a `nonce-per-request` for one proof.
+ *
+ * @see Emulator.layer
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Dpop = "no-nonce" | "nonce" | "nonce-per-request"
 
 /**
  * The path of the page of an emulator that has the option `steering`. The page and the commands send requests to paths
@@ -116,13 +133,18 @@ export interface Options {
   /** The path of the token endpoint, below `basePath`. Default: `"/v1/oauth/accesstoken"`. */
   readonly tokenPath?: string | undefined
   /**
-   * How clients authenticate at the token endpoint. An array with `"client_secret_post"` and `"client_secret_basic"`
-   * accepts both. Default: `"specification"`.
+   * How clients authenticate at the token endpoint. An array of all but `"specification"` accepts each
+   * of them. Default: `"specification"`.
    */
   readonly clientAuthentication?:
     | ClientAuthentication
     | ReadonlyArray<ClientAuthentication>
     | undefined
+  /**
+   * Binds tokens to keys (RFC 9449): both servers require a proof, and tokens have the type `DPoP`. Default: tokens are
+   * for any bearer.
+   */
+  readonly dpop?: Dpop | undefined
   /**
    * The lifetime of a token, more than zero. `expires_in` is the number of whole seconds. Default: 60 minutes, which is
    * also the longest: a longer one counts as that.
@@ -140,7 +162,7 @@ export interface Options {
   readonly lenient?: boolean | undefined
   /**
    * The header in which the API expects the token, and the text before the token. Default: `Authorization` and
-   * `"Bearer "`.
+   * `"Bearer "`, or `"DPoP "` with `dpop`.
    */
   readonly header?: {
     /** The name of the header, in any case. */

@@ -31,6 +31,8 @@ export const IssuedToken = Schema.Struct({
   clientId: Schema.String,
   /** The granted scope. It is empty if none was requested, and always with `"specification"`. */
   scope: Schema.String,
+  /** The thumbprint of the key to which it is bound (RFC 7638), if it is. */
+  thumbprint: Schema.optional(Schema.String),
   /** The time of issue, by the emulator's clock. */
   issuedAt: Schema.DateTimeUtc,
   /** The time of issue plus `tokenLife`. */

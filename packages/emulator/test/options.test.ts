@@ -30,6 +30,7 @@ const options: Wrong<Emulator.Options> = {
   clientAuthentication: [...notA.text, "canary", [], ["specification", "client_secret_post"], [
     null
   ]],
+  dpop: [...notA.text, "canary", ""],
   tokenLife: [...notADuration, 0, "0 seconds", Duration.zero],
   repeatToken: notA.boolean,
   lenient: notA.boolean,
@@ -52,6 +53,7 @@ const client: Wrong<Client.Client> = {
     undefined,
     ...["", "canary&x", "canary\n"].map((text) => Redacted.make(text))
   ],
+  publicKey: notA.text,
   applicationName: notA.text,
   developerEmail: notA.text
 }

@@ -52,7 +52,7 @@ test("options", () => {
   expect(Emulator.layer).type.toBeCallableWith({
     clientAuthentication: ["client_secret_basic", "client_secret_post"]
   })
-  expect(Emulator.layer).type.not.toBeCallableWith({ clientAuthentication: "private_key_jwt" })
+  expect(Emulator.layer).type.not.toBeCallableWith({ clientAuthentication: "tls_client_auth" })
   expect(Emulator.layer).type.not.toBeCallableWith({ lifetime: "2 seconds" })
 })
 

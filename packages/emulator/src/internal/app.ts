@@ -9,12 +9,14 @@ import * as requests from "./request.js"
 import { nameOfFault, type RequestLog } from "./requestLog.js"
 import { type Accept, breakOff } from "./server.js"
 import type { Settings } from "./settings.js"
+import * as signatureChecks from "./signatures.js"
 import * as steering from "./steering.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
 
 /** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */
 export const serve = (parts: steering.Parts) => {
   const { faults, log, secondOrigin, settings } = parts
+  const signatures = signatureChecks.make(settings)
   const usedSockets = new WeakSet<Socket>()
   return Effect.gen(function*() {
     const request = yield* requests.readRequest(settings)
@@ -29,7 +31,11 @@ export const serve = (parts: steering.Parts) => {
       const fault = faults.take(request.kind, isReused)
       const because = Option.map(Option.fromNullable(fault), nameOfFault)
       exchange.update({ reason: because })
-      const regular = Effect.catchAll(endpoint.respond(exchange), ({ reason, response }) => {
+      const respond = Effect.zipRight(
+        signatures.sendNonce(request),
+        endpoint.respond(exchange, signatures)
+      )
+      const regular = Effect.catchAll(respond, ({ reason, response }) => {
         exchange.update({ reason: Option.orElse(because, () => Option.some(reason)) })
         return Effect.succeed(response)
       })

@@ -6,15 +6,20 @@ import * as Effect from "effect/Effect"
 import { write } from "./performFault.js"
 import { type Body, type Exchange, jsonResponse, refuse, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
+import { algorithms, type Signatures } from "./signatures.js"
 
 export const maxBodyBytes = 1024 * 1024
 
-export const respond = ({ body, request, settings, tokens }: Exchange) =>
+export const respond = (
+  { body, request, settings, tokens }: Exchange,
+  signatures: Signatures
+) =>
   Effect.gen(function*() {
     const { basePath, header: { name, prefix }, tokenPath } = settings
     if (request.kind === "other") {
       return yield* refuse(404, `This server has no path outside ${basePath}/.`)
     }
+    const refuseToken = refuseTokenOf(settings)
     const [value = "", ...repeated] = request.header(name)
     if (repeated.length > 0) {
       return yield* refuseToken(400, "invalid_request", "The token was sent more than once")
@@ -28,25 +33,39 @@ export const respond = ({ body, request, settings, tokens }: Exchange) =>
       const reason =
         `Send ${name}: ${prefix}<access token>. Request a token with POST ${tokenPath}.`
       // RFC 6750 section 3.1: a request without authentication information gets no error code.
-      return yield* refuse(401, reason, undefined, { "www-authenticate": realm })
+      return yield* refuse(401, reason, undefined, { "www-authenticate": realmOf(settings) })
     }
-    const { clientId } = yield* tokens.find(token).pipe(
+    const { clientId, thumbprint } = yield* tokens.find(token).pipe(
       Effect.catchAll((reason) =>
         refuseToken(401, "invalid_token", `The access token ${reason}`)
       )
     )
+    if (settings.dpop !== undefined) {
+      const key = yield* signatures.checkProof(request, token).pipe(
+        Effect.catchAll(({ error, reason }) => refuseToken(401, error, reason))
+      )
+      if (key !== thumbprint) {
+        return yield* refuseToken(401, "invalid_token", "The access token is of another key")
+      }
+    }
     if (body.receivedBytes > maxBodyBytes) {
       return yield* refuse(413, `The body is larger than ${maxBodyBytes} bytes.`)
     }
     return sendConfigured(request, settings) ?? describeRequest(request, body, token, clientId)
   })
 
-const realm = `Bearer realm="store-api"`
+const realmOf = ({ dpop }: Settings) =>
+  dpop === undefined
+    ? `Bearer realm="store-api"`
+    : `DPoP realm="store-api", algs="${algorithms.join(" ")}"`
 
-const refuseToken = (status: number, error: string, reason: string) =>
-  refuse(status, reason, error, {
-    "www-authenticate": `${realm}, error="${error}", error_description="${reason}"`
-  })
+const refuseTokenOf =
+  (settings: Settings) => (status: number, error: string, reason: string) =>
+    refuse(status, reason, error, {
+      "www-authenticate": `${
+        realmOf(settings)
+      }, error="${error}", error_description="${reason}"`
+    })
 
 /** Whether a request without a token is a token request to a wrong path. */
 const isTokenRequest = (

@@ -9,7 +9,12 @@ import * as rules from "./rules.js"
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof resolve>>
 
-const formMethods: ReadonlyArray<unknown> = ["client_secret_post", "client_secret_basic"]
+const formMethods: ReadonlyArray<unknown> = [
+  "client_secret_post",
+  "client_secret_basic",
+  "private_key_jwt",
+  "none"
+]
 const maxTokenLife = Duration.minutes(60)
 
 const isRawMethod = (methods: ReadonlyArray<unknown>) =>
@@ -19,7 +24,7 @@ const clientAuthentication: rules.Rule = (value) => {
   const methods = [value].flat()
   const isUsable = isRawMethod(methods) ||
     (methods.length > 0 && methods.every((method) => formMethods.includes(method)))
-  return isUsable ? undefined : `must be specification, or any of ${formMethods.join(" and ")}`
+  return isUsable ? undefined : `must be specification, or any of ${formMethods.join(", ")}`
 }
 
 const optionRules: rules.Rules<Options> = {
@@ -47,6 +52,7 @@ const optionRules: rules.Rules<Options> = {
     )
   ),
   clientAuthentication: rules.optional(clientAuthentication),
+  dpop: rules.optional(rules.oneOf("no-nonce", "nonce", "nonce-per-request")),
   tokenLife: rules.optional(rules.positiveDuration),
   repeatToken: rules.optional(rules.boolean),
   lenient: rules.optional(rules.boolean),
@@ -65,9 +71,12 @@ const rawCredential = rules.matches(
 
 const encodedCredential = rules.matches(/[^]/, "must be a text that is not empty")
 
-const clientRules = (credential: rules.Rule): rules.Rules<Client> => ({
+const clientRules = (credential: rules.Rule, needsKey: boolean): rules.Rules<Client> => ({
   clientId: credential,
   clientSecret: rules.secret(credential),
+  publicKey: needsKey
+    ? rules.matches(/^-----BEGIN PUBLIC KEY-----/, "must be a public key in PEM (SPKI)")
+    : rules.optional(rules.text),
   applicationName: rules.optional(rules.text),
   developerEmail: rules.optional(rules.text)
 })
@@ -104,6 +113,7 @@ export const resolve = (options: Options) =>
     const {
       clientAuthentication = "specification",
       clients = [demoClient],
+      dpop,
       responses = [],
       tokens = []
     } = options
@@ -118,7 +128,10 @@ export const resolve = (options: Options) =>
     yield* rules.checkRecord("header", header, headerRules)
     const methods = [clientAuthentication].flat()
     const isRaw = isRawMethod(methods)
-    const rulesOfClient = clientRules(isRaw ? rawCredential : encodedCredential)
+    const rulesOfClient = clientRules(
+      isRaw ? rawCredential : encodedCredential,
+      methods.includes("private_key_jwt")
+    )
     yield* Effect.forEach(clients, (client, index) =>
       rules.checkRecord(`clients[${index}]`, client, rulesOfClient))
     yield* Effect.forEach(responses, (response, index) =>
@@ -128,6 +141,7 @@ export const resolve = (options: Options) =>
     const basePath = prefix.replace(/\/+$/, "")
     return {
       clients,
+      dpop,
       host,
       lenient,
       methods,
@@ -141,6 +155,9 @@ export const resolve = (options: Options) =>
       basePath,
       isRaw,
       tokenPath: `${basePath}${tokenPath}`,
-      header: { name: header.name, prefix: header.prefix ?? "Bearer " }
+      header: {
+        name: header.name,
+        prefix: header.prefix ?? `${dpop === undefined ? "Bearer" : "DPoP"} `
+      }
     }
   })

@@ -7,8 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
+import type { ClientAuthentication } from "../EmulatorOptions.js"
 import { type Body, type Exchange, jsonResponse, refuse, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
+import type { Signatures } from "./signatures.js"
 
 export const maxBodyBytes = 64 * 1024
 
@@ -16,15 +18,24 @@ const contentType = "application/x-www-form-urlencoded"
 const fields = ["grant_type", "client_id", "client_secret"]
 const grant = "client_credentials"
 
-export const respond = ({ body, request, settings, tokens, update }: Exchange) =>
+export const respond = (
+  { body, request, settings, tokens, update }: Exchange,
+  signatures: Signatures
+) =>
   Effect.gen(function*() {
     yield* refuseRequest(request, body, settings)
-    const { client, scope } = yield* readForm(request, body.text, settings)
-    const { remaining, token } = yield* tokens.issue(client, scope)
+    const { client, scope } = yield* readForm(request, body.text, settings, signatures)
+    const thumbprint = settings.dpop === undefined
+      ? undefined
+      : yield* Effect.catchAll(
+        signatures.checkProof(request),
+        ({ error, reason }) => refuse(400, reason, error)
+      )
+    const { remaining, token } = yield* tokens.issue(client, scope, thumbprint)
     update({ token: Option.some(token) })
     return jsonResponse({
       access_token: Redacted.value(token.value),
-      token_type: "bearer",
+      token_type: settings.dpop === undefined ? "bearer" : "DPoP",
       expires_in: Math.floor(Duration.toSeconds(remaining)),
       scope: token.scope,
       application_name: client.applicationName ?? client.clientId,
@@ -64,14 +75,30 @@ const refuseRequest = (
 }
 
 /** Returns where a token request has credentials, accepted or not. */
-export const methodsIn = ({ header }: Request, form: URLSearchParams, { isRaw }: Settings) => [
+export const methodsIn = (
+  { header }: Request,
+  form: URLSearchParams,
+  settings: Settings
+): ReadonlyArray<ClientAuthentication> => [
   ...header("authorization").filter((value) => /^basic\b/i.test(value)).map(() =>
     "client_secret_basic" as const
   ),
-  ...(form.has("client_id") || form.has("client_secret")
-    ? [isRaw ? "specification" as const : "client_secret_post" as const]
-    : [])
+  ...methodsInBody(form, settings)
 ]
+
+const methodsInBody = (
+  form: URLSearchParams,
+  { isRaw, methods }: Settings
+): ReadonlyArray<ClientAuthentication> => {
+  const hasSecret = form.has("client_secret")
+  if (isRaw) return hasSecret || form.has("client_id") ? ["specification"] : []
+  if (form.has("client_assertion")) {
+    return hasSecret ? ["private_key_jwt", "client_secret_post"] : ["private_key_jwt"]
+  }
+  if (hasSecret) return ["client_secret_post"]
+  if (!form.has("client_id")) return []
+  return [methods.includes("none") ? "none" : "client_secret_post"]
+}
 
 /** Without decoding, because the specification sends `+`, `/`, `=`, `%` and spaces in a secret as they are. */
 const parseRawForm = (text: string) =>
@@ -90,7 +117,12 @@ const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
 }
 
 /** RFC 6749 section 2.3.1: the form is decoded, and so are id and secret in a header. */
-const readForm = (request: Request, text: string, settings: Settings) => {
+const readForm = (
+  request: Request,
+  text: string,
+  settings: Settings,
+  signatures: Signatures
+) => {
   const { clients, isRaw, methods } = settings
   // Without the ampersand, `URLSearchParams` would remove a question mark at the start.
   const form = isRaw ? parseRawForm(text) : new URLSearchParams(`&${text}`)
@@ -100,7 +132,8 @@ const readForm = (request: Request, text: string, settings: Settings) => {
     ? readBasic(request.header("authorization"))
     : inBody
   const client = clients.find(({ clientId, clientSecret }) =>
-    grantType === grant && clientId === id && Redacted.value(clientSecret) === secret
+    grantType === grant && clientId === id &&
+    (method === "none" || Redacted.value(clientSecret) === secret)
   )
   const challenge = [...methods, method].includes("client_secret_basic")
     ? { "www-authenticate": `Basic realm="store-api"` }
@@ -125,11 +158,36 @@ const readForm = (request: Request, text: string, settings: Settings) => {
   if (method === undefined || !methods.includes(method)) {
     return invalidClient(`The client must authenticate with ${methods.join(" or ")}.`)
   }
+  if (method === "private_key_jwt") return readAssertion(request, form, settings, signatures)
   const hint = isRaw ? "" : `, or not encoded as ${method} requires`
   return client === undefined
     ? invalidClient(`The client_id is unknown or the client_secret is wrong${hint}.`)
     : Effect.succeed({ client, scope: form.get("scope") ?? "" })
 }
+
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+/** RFC 7523 section 3, and RFC 7521 section 4.2 for a `client_id` beside the assertion. */
+const readAssertion = (
+  request: Request,
+  form: URLSearchParams,
+  { clients }: Settings,
+  signatures: Signatures
+) =>
+  Effect.gen(function*() {
+    const id = form.get("client_id")
+    const candidates = clients.filter(({ clientId }) => id === null || id === clientId)
+    const client = form.get("client_assertion_type") === assertionType
+      ? yield* signatures.findSigner(request, form.get("client_assertion") ?? "", candidates)
+      : undefined
+    return client === undefined
+      ? yield* refuse(
+        401,
+        "The client_assertion is not valid, was used before, or is of an unknown client.",
+        "invalid_client"
+      )
+      : { client, scope: form.get("scope") ?? "" }
+  })
 
 /** Whether a client encoded, in either way, the form that the specification sends raw. */
 const isEncoded = (text: string, clients: ReadonlyArray<Client>) => {
@@ -154,7 +212,7 @@ const problemOf = (form: URLSearchParams, { isRaw, lenient }: Settings) => {
         fields.join(", ")
       }, in this order, each once and not empty, and nothing else.`
   }
-  const singleFields = [...fields, "scope"]
+  const singleFields = [...fields, "scope", "client_assertion", "client_assertion_type"]
   if (singleFields.some((name) => form.getAll(name).length > 1)) {
     return `None of ${singleFields.join(", ")} may be repeated.`
   }

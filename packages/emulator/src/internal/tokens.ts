@@ -28,7 +28,12 @@ export const make = (
   const isValid = (token: IssuedToken, now: DateTime.Utc) =>
     Option.isNone(token.revokedAt) && !isExpired(token, now)
 
-  const add = (clientId: string, scope: string, now: DateTime.Utc) => {
+  const add = (
+    clientId: string,
+    scope: string,
+    thumbprint: string | undefined,
+    now: DateTime.Utc
+  ) => {
     const hourAgo = DateTime.subtract(now, { hours: 1 })
     for (const [value, token] of tokensByValue) {
       if (!isExpired(token, hourAgo)) break
@@ -42,6 +47,7 @@ export const make = (
       value: Redacted.make(value),
       clientId,
       scope,
+      thumbprint,
       ...times,
       revokedAt: Option.none()
     }
@@ -54,14 +60,15 @@ export const make = (
 
   return {
     /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
-    issue: ({ clientId }: Client, scope: string) =>
+    issue: ({ clientId }: Client, scope: string, thumbprint?: string) =>
       Effect.map(DateTime.now, (now) => {
         const isLast = (token: IssuedToken) =>
-          token.clientId === clientId && token.scope === scope
+          token.clientId === clientId && token.scope === scope &&
+          token.thumbprint === thumbprint
         const last = repeatToken ? Arr.findLast(tokensByValue.values(), isLast) : Option.none()
         const token = Option.getOrElse(
           Option.filter(last, (token) => isValid(token, now)),
-          () => add(clientId, scope, now)
+          () => add(clientId, scope, thumbprint, now)
         )
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }).pipe(Effect.tap(reportChange)),

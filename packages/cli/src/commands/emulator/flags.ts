@@ -8,8 +8,13 @@ export const startFlags = {
   "client-authentication": {
     value: "METHOD",
     many: true,
-    choices: ["specification", "client_secret_post", "client_secret_basic"],
-    text: "client_secret_post or client_secret_basic"
+    choices: ["specification", "client_secret_post", "client_secret_basic", "none"],
+    text: "client_secret_post, client_secret_basic or none"
+  },
+  "dpop": {
+    value: "NONCES",
+    choices: ["no-nonce", "nonce", "nonce-per-request"],
+    text: "Bind tokens to keys: no-nonce, nonce or nonce-per-request"
   },
   "client-id": { value: "ID", text: "Your own client. Default: demo-client" },
   "scenario": {

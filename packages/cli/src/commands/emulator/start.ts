@@ -35,6 +35,7 @@ export const start = (flagValues: FlagValues) =>
       tokenLife: yield* timeOf("--token-life", flagValues["token-life"] ?? "60m"),
       tokenPath: flagValues["token-path"],
       clientAuthentication: methods.length > 0 ? methods : undefined,
+      dpop: flagValues.dpop,
       responses: yield* contentOf(
         "--responses",
         flagValues.responses,

@@ -55,8 +55,8 @@ const limits = [
 
 /** The bundles of the commands, with all that they need. */
 const commands = [
-  ["cli/dist/store-api.mjs", 387_500],
-  ["emulator/dist/store-api-emulator.mjs", 173_500]
+  ["cli/dist/store-api.mjs", 410_000],
+  ["emulator/dist/store-api-emulator.mjs", 195_500]
 ] as const
 
 /** `npm run size`: compares the sizes of typical imports and of the commands with their limits. */

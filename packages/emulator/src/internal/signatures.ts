@@ -15,7 +15,7 @@ import type { Settings } from "./settings.js"
 export type Signatures = ReturnType<typeof make>
 
 /** Why a proof is refused: the code of RFC 9449 sections 7 and 8, and a sentence. */
-interface ProofProblem {
+export interface ProofProblem {
   readonly error: "invalid_dpop_proof" | "use_dpop_nonce"
   readonly reason: string
 }

@@ -141,8 +141,8 @@ export interface Options {
     | ReadonlyArray<ClientAuthentication>
     | undefined
   /**
-   * Binds tokens to keys (RFC 9449): both servers require a proof, and tokens have the type `DPoP`. Default: tokens are
-   * for any bearer.
+   * Binds tokens to keys (RFC 9449): both servers require a proof, and tokens have the type `DPoP`. Without it,
+   * tokens are for any bearer.
    */
   readonly dpop?: Dpop | undefined
   /**

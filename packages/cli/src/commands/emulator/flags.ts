@@ -9,12 +9,12 @@ export const startFlags = {
     value: "METHOD",
     many: true,
     choices: ["specification", "client_secret_post", "client_secret_basic", "none"],
-    text: "client_secret_post, client_secret_basic or none"
+    text: "As in RFC 8414, such as client_secret_basic"
   },
   "dpop": {
     value: "NONCES",
     choices: ["no-nonce", "nonce", "nonce-per-request"],
-    text: "Bind tokens to keys: no-nonce, nonce or nonce-per-request"
+    text: "DPoP: no-nonce, nonce, or nonce-per-request"
   },
   "client-id": { value: "ID", text: "Your own client. Default: demo-client" },
   "scenario": {

@@ -312,6 +312,8 @@ export const patterns = {
 export const omitted = {
   "one with options from the configuration uses the store":
     "Effect 4 reads the environment once per process, so that a test cannot change it later",
+  "PromiseStoreAuth reads the assertion file too, and keeps the other options of the endpoint":
+    "Effect 4 reads the environment once per process, so that a test cannot change it later",
   "that is the same for getToken and fetch if a variable is missing":
     "Effect 4 reads the environment once per process, so that a test cannot change it later",
   "a caller acquires another token if its token expires before the caller resumes":

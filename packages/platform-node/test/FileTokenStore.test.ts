@@ -553,10 +553,8 @@ test.live("an empty STORE_API_TOKEN_FOLDER is an error that names it", function*
   const error = yield* Effect.flip(
     putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]])
   )
-  assert.match(
-    JSON.stringify(error),
-    /STORE_API_TOKEN_FOLDER.*(must not be empty|length of at least 1)/
-  )
+  assert.include(JSON.stringify(error), "STORE_API_TOKEN_FOLDER")
+  assert.match(JSON.stringify(error), /must not be empty|length of at least 1/)
 })
 
 test.live.each<readonly [when: string, last: string, step: "rename" | "link" | undefined]>([

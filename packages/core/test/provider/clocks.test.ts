@@ -177,16 +177,25 @@ describe("AccessTokenProvider, clocks", () => {
     assert.isAbove(served, 1000, "most of the tokens were valid for a while")
   })
 
-  test("the lifetime of a token that arrives again is not extended by a wall clock that moved back", function*() {
-    const same = yield* Effect.withClock(token("same"), VirtualClock.make().clock)
-    yield* withProvider(() => Effect.succeed(same), function*({ after, provider, virtual }) {
-      yield* provider.get
-      yield* virtual.advance("57 minutes")
-      virtual.jump(-40 * minute)
-      yield* provider.refresh
-      yield* after("4 minutes", { state: "Expired" })
-    })
-  })
+  const movedBackAgain = [
+    ["less than its age", 40 * minute],
+    ["its age", 57 * minute],
+    ["its age and a part of a second", 57 * minute + 500]
+  ] as const
+
+  test.each(movedBackAgain)(
+    "a wall clock that moved back by %s does not extend the lifetime of a token that arrives again",
+    function*([, by]) {
+      const same = yield* Effect.withClock(token("same"), VirtualClock.make().clock)
+      yield* withProvider(() => Effect.succeed(same), function*({ after, provider, virtual }) {
+        yield* provider.get
+        yield* virtual.advance("57 minutes")
+        virtual.jump(-by)
+        yield* provider.refresh
+        yield* after("4 minutes", { state: "Expired" })
+      })
+    }
+  )
 
   providerTest(
     "get fails with ClockMovedBack once when the wall clock moves back during the acquisition",

@@ -1,5 +1,6 @@
 /** A cached token, and its lifetime by both clocks. */
 import * as DateTime from "effect/DateTime"
+import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenExpiredError } from "../../AccessTokenError.js"
@@ -49,9 +50,10 @@ export const hold = (
   const token = repeatedToken.withLife(received, Math.floor(knownEnd - start))
   const life = repeatedToken.lifeOf(token)
   // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
-  // wall clock, which counts whole milliseconds, may have moved during the acquisition.
-  const isOld = start <= startedAt.monotonic - 1 && last !== undefined &&
-    !repeatedToken.expiresLater(token, last.token)
+  // wall clock counts whole milliseconds, and may have moved during the acquisition. If it moved back, an old token may
+  // seem new, but its times are the same as before.
+  const isOld = last !== undefined && !repeatedToken.expiresLater(token, last.token) &&
+    (start <= startedAt.monotonic - 1 || Equal.equals(token.acquiredAt, last.token.acquiredAt))
   const since = {
     wall: token.acquiredAt.epochMillis,
     monotonic: isOld ? Math.min(start, lastEnd - life) : start

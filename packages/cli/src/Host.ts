@@ -15,6 +15,8 @@ export interface Service {
     readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
     readonly stdout: Output
     readonly stderr: Output
+    /** With which code the process ends if the reader of its output goes away. */
+    exitCode?: number | string | null | undefined
   }
   readonly homedir: () => string
   /** Resolves a path that may be relative to the current folder. */

@@ -3,6 +3,7 @@ import { parseEnv } from "node:util"
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type CommandError, configurationError } from "./CommandError.js"
 
 export const isNotFound = (error: PlatformError): boolean =>
@@ -16,6 +17,11 @@ export const write = (path: string, text: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const part = `${path}.part`
+    const former = yield* Effect.option(fs.stat(path))
+    // The rename would replace a device or a pipe by a file.
+    if (Option.exists(former, ({ type }) => type !== "File")) {
+      return yield* configurationError(`Cannot write ${path}: it is not a regular file.`)
+    }
     yield* remove(part).pipe(
       Effect.zipRight(fs.writeFileString(part, text, { mode: 0o600, flag: "wx" })),
       Effect.zipRight(fs.rename(part, path)),

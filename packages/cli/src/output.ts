@@ -41,8 +41,9 @@ export const write = (
       })
     }))
 
+/** Prints a line for a person. A path or a URL in it may come from a file that somebody else wrote. */
 export const line = (text: string): Effect.Effect<void, CommandError> =>
-  write("stdout", `${text}\n`)
+  write("stdout", `${visible(text)}\n`)
 
 /** Shows control characters as `cat -v` does. Those of a server could move the cursor, set a title or reverse text. */
 export const visible = (text: string): string =>
@@ -80,17 +81,18 @@ export const listInWords = (words: ReadonlyArray<string>): string =>
     : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
 
 /** Prints what a person should know but no program reads. */
-export const note = (text: string): Effect.Effect<void> =>
-  Effect.ignore(write("stderr", `store-api: ${text}\n`))
+export const note = (text: string): Effect.Effect<void> => writeNote(visible(text))
+
+const writeNote = (text: string) => Effect.ignore(write("stderr", `store-api: ${text}\n`))
 
 /** Prints why a run fails. */
 export const problem = (message: string): Effect.Effect<void> =>
   Effect.zipWith(
     Host,
     forPerson("stderr", message),
-    (host, text) => paint(host, "stderr", "red", text)
+    (host, text) => paint(host, "stderr", "red", visible(text))
   ).pipe(
-    Effect.flatMap(note)
+    Effect.flatMap(writeNote)
   )
 
 /** On a terminal, reports after 2 seconds what the command is waiting for. */
@@ -123,7 +125,7 @@ export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effe
       const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
       const level = paint(host, "stderr", "yellow", logLevel.label.toLowerCase())
       host.process.stderr.write(
-        `store-api: ${level}: ${words}${details === "" ? "" : ` (${details})`}\n`
+        `store-api: ${level}: ${visible(`${words}${details === "" ? "" : ` (${details})`}`)}\n`
       )
     })
     return Effect.locally(

@@ -6,10 +6,11 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { exitCodes } from "./CommandError.js"
 
-// A closed pipe (`| head`) ends the run without an error, but the run continues if only standard error is closed.
+// A closed pipe (`| head`) ends the run without an error, unless the API has responded with one. The run continues if
+// only standard error is closed.
 // The command that writes reports any other failure of standard output.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0)
+  if (error.code === "EPIPE") process.exit()
 })
 process.stderr.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") process.exit(exitCodes.output.code)

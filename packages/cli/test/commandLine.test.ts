@@ -99,7 +99,8 @@ const wrongLines: ReadonlyArray<readonly [line: string, message: string]> = [
   ["help tokn", "Unknown command 'tokn'. Did you mean token? See store-api --help."],
   ["help profile ad", "Unknown command 'ad'. Did you mean add? See store-api profile --help."],
   ["help constructor", "Unknown command 'constructor'. See store-api --help."],
-  ["completion tcsh", "The shell must be one of bash, zsh, fish."]
+  ["completion tcsh", "The shell must be one of bash, zsh, fish."],
+  ["completion constructor", "The shell must be one of bash, zsh, fish."]
 ]
 
 test.live.each(wrongLines)(

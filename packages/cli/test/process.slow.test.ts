@@ -119,7 +119,7 @@ for (
 
 test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
   const { user } = yield* started
-  const { beyond, url } = yield* endless
+  const { beyond, url } = yield* endless()
   const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), [
     "call",
     "/"
@@ -129,6 +129,22 @@ test.live("a reader that goes away in the middle of a response ends the run with
   const { code, stderr } = yield* end
   deepStrictEqual([code, stderr], [0, ""])
 })
+
+test.live.each([["--fail", 7], ["--include", 1]])(
+  "a reader that goes away from an error of the API ends the run with its code: %s, %i",
+  function*([flag, expected]) {
+    const { user } = yield* started
+    const { beyond, url } = yield* endless(500)
+    const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), [
+      "call",
+      "/",
+      flag
+    ])
+    yield* beyond(tooMuch)
+    child.stdout.destroy()
+    assert.strictEqual((yield* end).code, expected)
+  }
+)
 
 const readsSecret = ["token", "--secret-file", "-"]
 

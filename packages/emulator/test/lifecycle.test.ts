@@ -5,6 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import {
+  DateTime,
   Duration,
   Effect,
   Exit,
@@ -13,10 +14,21 @@ import {
   Logger,
   LogLevel,
   Option,
+  Redacted,
   Scope,
   Tracer
 } from "effect"
-import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
+import {
+  askToken,
+  callApi,
+  connect,
+  demoBody,
+  formType,
+  getToken,
+  send,
+  tokenPath,
+  until
+} from "./utils.js"
 
 const useLayer = Effect.gen(function*() {
   const { url } = yield* Emulator.Emulator
@@ -147,4 +159,34 @@ test.live("closing the scope ends keep-alive, half-sent, silent or hanging conne
   for (const request of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(request)))
   yield* until(Effect.sync(() => half.closed))
   agent.destroy()
+})
+
+test.live("a request with the whole URL in its first line is served as one with the path alone", function*() {
+  const { url } = yield* Emulator.make()
+  const socket = yield* connect(url)
+  const body = demoBody
+  const response = yield* Effect.async<string>((resume) => {
+    socket.once("data", (chunk) => resume(Effect.succeed(String(chunk))))
+    socket.write(
+      `POST ${url}${tokenPath} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n` +
+        `Content-Type: ${formType}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    )
+  })
+  assert.match(response, /^HTTP\/1\.1 200 /)
+})
+
+test.live("an emulator starts with 200 000 tokens of an earlier one", function*() {
+  const now = DateTime.unsafeNow()
+  const tokens = Array.from({ length: 200_000 }, (_, index) => ({
+    id: index + 1,
+    value: Redacted.make(`invented-token-${index}`),
+    clientId: "demo-client",
+    scope: "",
+    issuedAt: now,
+    expiresAt: DateTime.add(now, { hours: 1 }),
+    revokedAt: Option.none()
+  }))
+  const emulator = yield* Emulator.make({ tokens })
+  yield* askToken(emulator.url)
+  assert.strictEqual((yield* emulator.tokens).at(-1)?.id, 200_001)
 })

@@ -60,6 +60,7 @@ const lenient = { lenient: true }
 const reordered =
   `client_secret=${demoSecret}&grant_type=client_credentials&client_id=demo-client`
 const post: Emulator.Options = { clientAuthentication: "client_secret_post" }
+const odd = { clientId: "odd", clientSecret: Redacted.make("no%value") }
 const basic: Emulator.Options = { clientAuthentication: "client_secret_basic" }
 const postOrBasic: Emulator.Options = {
   clientAuthentication: ["client_secret_post", "client_secret_basic"]
@@ -195,6 +196,17 @@ const refusals: Readonly<
       "encoded as client_secret_post requires",
       post
     ],
+    "whose secret has a percent sign without two digits, to an endpoint of client_secret_post":
+      [
+        { body: `${grant}&client_id=odd&client_secret=no%value` },
+        "encoded as client_secret_post requires",
+        { ...post, clients: [Emulator.demoClient, odd] }
+      ],
+    "whose header has a percent sign without two digits": [
+      inHeader("odd", "no%value", String),
+      "encoded as client_secret_basic requires",
+      { ...basic, clients: [Emulator.demoClient, odd] }
+    ],
     "whose header is not encoded": [
       inHeader("demo-client", demoSecret, String),
       "encoded as client_secret_basic",
@@ -309,7 +321,7 @@ test.live.each(rows)(
       headers["www-authenticate"],
       challenged ? "Basic realm=\"store-api\"" : undefined
     )
-    const correct = isBasic ? demoBasic : options === post ? { body: demoPost } : {}
+    const correct = isBasic ? demoBasic : options.clientAuthentication === post.clientAuthentication ? { body: demoPost } : {}
     assert.strictEqual(
       (yield* askToken(url, correct)).status,
       200,

@@ -35,6 +35,7 @@ export const readProfile = (name: string, origin: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* fileOf(name, origin)
+    yield* checkFolder
     const [info, text] = yield* Effect.catchAll(
       Effect.all([fs.stat(path), fs.readFileString(path)]),
       (error) =>
@@ -43,13 +44,30 @@ export const readProfile = (name: string, origin: string) =>
           : configurationError(`Cannot read the profile ${name}, ${path}.`)
     )
     const values = parseEnv(text)
-    const problem = whyNotPrivate(info, values[sources.clientSecret.variable] !== undefined)
+    const problem = whyNotPrivate(
+      "its file",
+      info,
+      values[sources.clientSecret.variable] !== undefined
+    )
     return problem === undefined
       ? { path, values }
       : yield* configurationError(
         `The profile ${name} is not used, because ${problem}. Make ${path} yours, with mode 600.`
       )
   })
+
+/** In a folder that others may write to, they could replace a profile by another file of the user. */
+export const checkFolder = Effect.gen(function*() {
+  const path = yield* folder
+  const info = yield* Effect.option(
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(path))
+  )
+  const problem = Option.map(info, (info) => whyNotPrivate("their folder", info, false))
+  if (Option.isNone(problem) || problem.value === undefined) return
+  return yield* configurationError(
+    `No profile is used, because ${problem.value}. Make ${path} yours, with mode 700.`
+  )
+})
 
 export const failUnknown = (name: string) =>
   Effect.flatMap(profileNames, (names) => {
@@ -79,14 +97,15 @@ export const hasDefault = Effect.map(profileNames, (names) => names.includes(def
 
 /** Other users must neither read a secret nor change the endpoint's address. Windows has neither owners nor modes. */
 const whyNotPrivate = (
+  what: string,
   { mode, uid }: FileSystem.File.Info,
   hasSecret: boolean
 ): string | undefined => {
   const user = process.getuid?.()
   if (user === undefined) return undefined
-  if (Option.exists(uid, (uid) => uid !== user)) return "its file belongs to another user"
-  if ((mode & 0o022) !== 0) return "other users may write to its file"
+  if (Option.exists(uid, (uid) => uid !== user)) return `${what} belongs to another user`
+  if ((mode & 0o022) !== 0) return `other users may write to ${what}`
   return hasSecret && (mode & 0o077) !== 0
-    ? "it holds a secret and other users may read its file"
+    ? `it holds a secret and other users may read ${what}`
     : undefined
 }

@@ -4,8 +4,17 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import { configurationError, usageError } from "../CommandError.js"
 import { Host, isAttended } from "../Host.js"
+import { note } from "../output.js"
 import { ask, checkText } from "./ask.js"
 import type { FoundSetting } from "./variables.js"
+
+/** Windows has no modes. */
+const warnIfWritable = (path: string) =>
+  Effect.gen(function*() {
+    const { mode } = yield* (yield* FileSystem.FileSystem).stat(path)
+    if (process.platform === "win32" || (mode & 0o022) === 0) return
+    yield* note(`Other users may change ${path}, the file of --secret-file.`)
+  }).pipe(Effect.ignore)
 
 /**
  * The effect that reads the secret runs only once the address is known to be the user's. Returns `undefined` if no
@@ -36,7 +45,8 @@ export const locateSecret = (setting: FoundSetting | undefined) =>
     const read = text.pipe(
       Effect.mapError(() => problem),
       // Editors and `echo` end a file with a line break. A variable with one fails in an application too.
-      Effect.map((text) => text.replace(/\r?\n$/, ""))
+      Effect.map((text) => text.replace(/\r?\n$/, "")),
+      Effect.zipLeft(isPipe ? Effect.void : warnIfWritable(host.pathOf(value)))
     )
     return { ...setting, origin, read }
   })

@@ -67,7 +67,10 @@ export const readForProfile = (flagValues: FlagValues) =>
     const authUrl = yield* answerFor("authUrl", "URL of the token service", checkUrl)
     const apiUrl = yield* answerFor("apiUrl", "URL of the API (optional)", checkOptionalUrl)
     const clientId = yield* answerFor("clientId", "Client id", checkText)
-    return yield* resolve(flagValues, variables, { ...settings, authUrl, apiUrl, clientId }, {
+    // A `.env` that the user did not name must not choose where a profile keeps its tokens.
+    const cacheDir = settings.cacheDir?.isImplicit === true ? undefined : settings.cacheDir
+    const located = { ...settings, authUrl, apiUrl, clientId, cacheDir }
+    return yield* resolve(flagValues, variables, located, {
       required: tokenSettings,
       destinations: ["authUrl", "apiUrl"],
       explainMissing: (missing) => Effect.succeed(describeMissing(missing, variables.place))
@@ -141,7 +144,8 @@ const resolve = (
       apiUrl: apiUrl?.value,
       client,
       credentials: Effect.succeed(client),
-      cacheDir: cacheDir?.value,
+      /** The setting for the folder of the cache, if there is one. */
+      cacheDir,
       /** The folder of the cache. */
       folder,
       store: yield* Effect.provide(

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import { type CommandError, configurationError, usageError } from "../CommandError.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
+import { note } from "../output.js"
 import { defaultProfile, hasDefault, readProfile } from "./profiles.js"
 import { serviceSettings, type Setting, sources } from "./sources.js"
 
@@ -58,11 +59,19 @@ export const readVariables = (flagValues: FlagValues): Read =>
 export const readVariablesOrDefault = (flagValues: FlagValues): Read =>
   Effect.gen(function*() {
     const variables = yield* readVariables(flagValues)
-    const isGiven = variables.profile !== undefined || flagValues.dotenv !== undefined ||
-      serviceSettings.some((setting) => variables.find(setting) !== undefined)
-    return isGiven || !(yield* hasDefault)
-      ? variables
-      : yield* readFromProfile(flagValues, defaultProfile, "The default profile")
+    if (variables.profile !== undefined || flagValues.dotenv !== undefined) return variables
+    const found = serviceSettings.flatMap((setting) => variables.find(setting) ?? [])
+    if (!(yield* hasDefault)) return variables
+    if (found.length === 0) {
+      return yield* readFromProfile(flagValues, defaultProfile, "The default profile")
+    }
+    if (found.every(({ isImplicit }) => isImplicit)) {
+      yield* note(
+        "The settings are those of the .env in this folder, not of the default profile. " +
+          "To select the profile, use --profile default."
+      )
+    }
+    return variables
   })
 
 /**

@@ -448,7 +448,7 @@ const startedWithMine = Effect.gen(function*() {
   })
   const user = { ...service.user, secrets: Effect.succeed([oddSecret]) }
   const message =
-    /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input\. The service issued a token\.\n$/
+    /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input; STORE_API_TOKEN_FOLDER from the environment\. The service issued a token\.\n$/
   const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
   yield* refuses(user, line, 0, message, `${oddSecret}\n`)
   return { ...service, emulator, user }
@@ -559,6 +559,38 @@ test.live.each(["profile show", "profile show default"])(
   }
 )
 
+test.live.each(
+  [
+    ["status --cache-dir a\u001b]0;x\u0007b", "stdout", "a^[]0;x^Gb"],
+    ["token --dotenv a\u001b]0;x\u0007b", "stderr", "a^[]0;x^Gb"]
+  ] as const
+)(
+  "control characters of a path are shown in a harmless form: %j",
+  function*([line, out, shown]) {
+    const { owner } = yield* startedInOwn
+    const outcome = yield* run(owner, line.split(" "))
+    assert.include(outcome[out], shown)
+    assert.notInclude(outcome[out], "\u001b")
+  }
+)
+
+describe.skipIf(process.platform === "win32")("a file of --secret-file", () => {
+  test.live.each([[0o666, 1], [0o620, 1], [0o644, 0]])(
+    "a note names a secret file that other users may change: mode %o, %i notes",
+    function*([mode, count]) {
+      const { owner: user, write } = yield* startedInOwn
+      write("secret", secrets.green)
+      Fs.chmodSync(join(user.cwd, "secret"), mode)
+      const { code, stderr } = yield* run(user, ["call", "/orders", "--secret-file", "secret"])
+      assert.strictEqual(code, 0, stderr)
+      assert.lengthOf(
+        stderr.match(/^store-api: Other users may change /gm) ?? [],
+        count
+      )
+    }
+  )
+})
+
 test.live("the default profile applies without any setting", function*() {
   const { user } = yield* startedWithDefault
   assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
@@ -570,10 +602,21 @@ test.live("the default profile does not apply beside settings in the environment
   assert.strictEqual(clientOf(text), "green")
 })
 
-test.live("the default profile does not apply beside settings in .env", function*() {
+test.live("a note says that settings in .env apply instead of the default profile", function*() {
   const { green, user, write } = yield* startedWithDefault
   write(".env", green.lines)
-  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
+  const { stderr, stdout } = yield* run(user, ["call", "/orders"])
+  assert.strictEqual(clientOf(stdout), "green")
+  assert.match(
+    stderr,
+    /^store-api: The settings are those of the \.env .*--profile default\.\n$/
+  )
+})
+
+test.live("no note names a .env without settings", function*() {
+  const { user, write } = yield* startedWithDefault
+  write(".env", "OTHER=1")
+  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
 })
 
 test.live.each([
@@ -626,7 +669,12 @@ test.live("profile add leaves no copy of the secret if it cannot write the file"
   const { folder, owner } = yield* startedInOwn
   const nest = join(folder, "nest.env")
   Fs.mkdirSync(join(nest, "egg"), { recursive: true })
-  yield* refuses(owner, "profile add nest --force", 3, `Cannot write ${nest}.`)
+  yield* refuses(
+    owner,
+    "profile add nest --force",
+    3,
+    `Cannot write ${nest}: it is not a regular file.`
+  )
   deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
 })
 
@@ -645,6 +693,19 @@ test.live("profile add saves the folder of the cache for other folders", functio
     yield* prints(user, "status --profile mine"),
     `folder   ${cache}\n`
   )
+})
+
+test.live("profile add names where the folder of the cache comes from", function*() {
+  const { owner } = yield* startedInOwn
+  const own = withEnv(owner, { STORE_API_TOKEN_FOLDER: "cache" })
+  const { stderr } = yield* run(own, [
+    "profile",
+    "add",
+    "mine",
+    "--auth-url",
+    owner.env["STORE_API_AUTH_URL"] ?? ""
+  ])
+  assert.match(stderr, /STORE_API_TOKEN_FOLDER[^;]* from the environment/)
 })
 
 test.live.each([
@@ -685,6 +746,18 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
     save("own", blue.lines, 0o400)
     yield* prints(user, "token --profile own")
   })
+
+  test.live.each(["token --profile blue", "profile add new --force"])(
+    "a folder of profiles that other users may write to is not used: %s",
+    function*(line) {
+      const { folder, owner, user: person } = yield* startedInOwn
+      const user = line.startsWith("profile") ? owner : person
+      Fs.chmodSync(folder, 0o777)
+      const message =
+        /No profile is used, because other users may write to their folder\. .* mode 700\.\n$/
+      yield* refuses(user, line, 3, message)
+    }
+  )
 
   test.live("a profile that is a folder is not used", function*() {
     const { folder, user } = yield* started

@@ -61,7 +61,9 @@ export const readRequest = (settings: Settings) =>
     const outgoing: ServerResponse = NodeHttpServerRequest.toServerResponse(request)
     // Node's `headers` discards or joins repeated ones.
     const headers = incoming.headersDistinct
-    const [path = "", ...query] = url.split("?")
+    // A client may send the whole URL, as to a proxy (RFC 9112 section 3.2.2).
+    const target = url.replace(/^https?:\/\/[^/?]*/i, "")
+    const [path = "", ...query] = target.split("?")
     return {
       kind: kindOf(path, settings),
       method,

@@ -148,18 +148,21 @@ const formatToken =
     }`
   }
 
-/** The state for the page, with the last requests. `times` is null for a fault that applies to all requests. */
+/** How many tokens and how many requests the page shows. */
+const shownEntries = 200
+
+/** The state for the page. `times` is null for a fault that applies to all requests. */
 const stateOf = ({ faults, log, tokens }: Parts) =>
   Effect.map(
     Effect.all([tokens.all, log.all, faults.pending]),
     ([tokens, requests, faults]) =>
       JSON.stringify({
         // Their values are Redacted.
-        tokens: tokens.map((token) => ({
+        tokens: tokens.slice(-shownEntries).map((token) => ({
           ...token,
           revokedAt: Option.getOrNull(token.revokedAt)
         })),
-        requests: requests.slice(-200).map(describeEntry),
+        requests: requests.slice(-shownEntries).map(describeEntry),
         faults: faults.map(({ _tag, scenario: name = _tag, times }) => ({ name, times }))
       })
   )

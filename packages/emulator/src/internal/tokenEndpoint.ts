@@ -106,6 +106,9 @@ const parseRawForm = (text: string) =>
     text.split("&").map((pair) => [pair.replace(/=.*/s, ""), pair.replace(/^[^=]*=?/, "")])
   )
 
+/** Decoders would keep a `%` without two hexadecimal digits. */
+const isBadlyEncoded = (text: string) => /%(?![\da-f]{2})/i.test(text)
+
 /** Returns id and secret. The base64 must be that of RFC 4648, with padding. */
 const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
   const encoded = authorization.replace(/^\w+ +/, "")
@@ -113,7 +116,9 @@ const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
   const [id = "", ...secret] = bytes.toString("base64") === encoded
     ? bytes.toString().split(":")
     : []
-  return [id, secret.join(":")].map((value) => unescape(value.replaceAll("+", " ")))
+  return [id, secret.join(":")].map((value) =>
+    isBadlyEncoded(value) ? undefined : unescape(value.replaceAll("+", " "))
+  )
 }
 
 /** RFC 6749 section 2.3.1: the form is decoded, and so are id and secret in a header. */
@@ -130,7 +135,9 @@ const readForm = (
   const [grantType, ...inBody] = fields.map((name) => form.get(name))
   const [id, secret] = method === "client_secret_basic"
     ? readBasic(request.header("authorization"))
-    : inBody
+    : isRaw || !isBadlyEncoded(text)
+    ? inBody
+    : []
   const client = clients.find(({ clientId, clientSecret }) =>
     grantType === grant && clientId === id &&
     (method === "none" || Redacted.value(clientSecret) === secret)

@@ -1,5 +1,6 @@
 /** `store-api call`: an authorized request. Standard input and the response are streamed. */
 import { STATUS_CODES } from "node:http"
+import * as Cookies from "@effect/platform/Cookies"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { type HttpClientError, isHttpClientError } from "@effect/platform/HttpClientError"
 import type { HttpClientRequest } from "@effect/platform/HttpClientRequest"
@@ -63,7 +64,8 @@ const execute = (flagValues: FlagValues, settings: Settings, request: HttpClient
         Effect.provide(http)
       )
     const response = yield* client.execute(request)
-    const isTerminal = (yield* Host).process.stdout.isTTY === true
+    const host = yield* Host
+    const isTerminal = host.process.stdout.isTTY === true
     if (flagValues.include) {
       yield* output.write(
         "stdout",
@@ -81,10 +83,12 @@ const execute = (flagValues: FlagValues, settings: Settings, request: HttpClient
       ? `.${why}`
       : ` to ${target}. ${redirectRemedy(settings, response)}`
     const problem = `HTTP ${formatStatus(response)}${end}`
+    const failure = (flagValues.fail ? statusError : httpError)(problem)
+    if (isError) host.process.exitCode = failure.code
     const file = flagValues.output ?? "-"
     const writeBody = file === "-" ? printBody(response, isTerminal) : saveBody(response, file)
     yield* Effect.tapError(writeBody, () => isError ? output.problem(problem) : Effect.void)
-    if (isError) return yield* (flagValues.fail ? statusError : httpError)(problem)
+    if (isError) return yield* failure
   }).pipe(Effect.mapError((error) => {
     if (error._tag === "CommandError") return error
     return isHttpClientError(error)
@@ -106,7 +110,11 @@ const whyRejected = (rejections: number, { nameOf }: Settings): string => {
 }
 
 const formatHead = (response: HttpClientResponse): string => {
-  const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}\n`)
+  // Cookies contain commas, so they are not joined.
+  const lines = Object.entries(response.headers).flatMap(([name, value]) =>
+    (name === "set-cookie" ? Cookies.toSetCookieHeaders(response.cookies) : [value])
+      .map((value) => `${name}: ${value}\n`)
+  )
   return `HTTP/1.1 ${formatStatus(response)}\n${lines.join("")}\n`
 }
 

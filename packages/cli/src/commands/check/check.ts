@@ -123,7 +123,9 @@ const print: Report = ({ detail, millis, ok, remedy, step }) =>
     const word = ok
       ? output.paint(host, "stdout", "green", "ok  ")
       : output.paint(host, "stdout", "red", "FAIL")
-    const message = yield* output.forPerson("stdout", `${detail}\n${remedy ?? ""}`.trimEnd())
+    const sentences = output.visible(`${detail}\n${remedy ?? ""}`.trimEnd())
+    const message = yield* output.forPerson("stdout", sentences)
     const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${message}`
-    yield* output.line(help.boxWrap(text, columns - 5).replaceAll("\n", "\n     "))
+    const lines = help.boxWrap(text, columns - 5).replaceAll("\n", "\n     ")
+    yield* output.write("stdout", `${lines}\n`)
   })

@@ -1,4 +1,6 @@
 /** Scripts of shells that ask this program for the words that may come next. */
+import * as Option from "effect/Option"
+import * as Record from "effect/Record"
 import { usageError } from "../../CommandError.js"
 import * as output from "../../output.js"
 
@@ -31,6 +33,7 @@ complete -c store-api -f -a '(__store_api)'
 export const shells = Object.keys(scripts)
 
 export const printScript = (shell: string) =>
-  scripts[shell] === undefined
-    ? usageError(`The shell must be one of ${shells.join(", ")}.`)
-    : output.write("stdout", scripts[shell])
+  Option.match(Record.get(scripts, shell), {
+    onNone: () => usageError(`The shell must be one of ${shells.join(", ")}.`),
+    onSome: (script) => output.write("stdout", script)
+  })

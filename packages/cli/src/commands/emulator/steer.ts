@@ -45,11 +45,9 @@ export const steer = (
         Effect.timeout("10 seconds"),
         Effect.mapError(() => notFound)
       )
-    // Another program may listen there.
-    const text = output.visible(message)
     yield* status === 200
-      ? output.line(text)
-      : usageError(`The emulator refused this: ${text}`)
+      ? output.line(message)
+      : usageError(`The emulator refused this: ${message}`)
   }).pipe(Effect.provide(NodeHttpClient.layer))
 
 const decode = HttpClientResponse.schemaJson(

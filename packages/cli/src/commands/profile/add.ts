@@ -8,7 +8,7 @@ import { assignment, write } from "../../files.js"
 import type { Values } from "../../flags.js"
 import { Host } from "../../Host.js"
 import * as output from "../../output.js"
-import { defaultProfile, fileOf } from "../../settings/profiles.js"
+import { checkFolder, defaultProfile, fileOf } from "../../settings/profiles.js"
 import { readForProfile } from "../../settings/settings.js"
 import { sources } from "../../settings/sources.js"
 import { acquireToken } from "../../token/provider.js"
@@ -31,7 +31,7 @@ export const add = (flagValues: Values<typeof addFlags>, name = defaultProfile) 
       clientId,
       clientSecret: Redacted.value(clientSecret),
       // The profile is used in other folders too.
-      cacheDir: cacheDir && resolve(pathOf(cacheDir))
+      cacheDir: cacheDir && resolve(pathOf(cacheDir.value))
     }
     const lines = yield* Effect.forEach(
       Object.entries(values),
@@ -49,7 +49,11 @@ export const add = (flagValues: Values<typeof addFlags>, name = defaultProfile) 
       )
     }
     yield* Effect.ignore(fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }))
+    yield* checkFolder
     yield* write(path, lines.join(""))
     const verification = flagValues["no-verify"] ? "" : " The service issued a token."
-    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.${verification}`)
+    const ofFolder = cacheDir === undefined ? "" : `; ${cacheDir.name} from ${cacheDir.origin}`
+    yield* output.note(
+      `The profile ${name} is saved in ${path}: ${origins}${ofFolder}.${verification}`
+    )
   })

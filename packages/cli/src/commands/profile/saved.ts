@@ -13,7 +13,7 @@ export const show = (name = profiles.defaultProfile) =>
     yield* output.line(`profile  ${name}\nfile     ${path}`)
     for (const [variable, value = ""] of Object.entries(values)) {
       const isSecret = variable === sources.clientSecret.variable
-      yield* output.line(output.visible(`${variable}=${isSecret ? "(not shown)" : value}`))
+      yield* output.line(`${variable}=${isSecret ? "(not shown)" : value}`)
     }
   })
 

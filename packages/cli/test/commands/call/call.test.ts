@@ -47,6 +47,22 @@ test.live("call --include prints the status and headers before the body", functi
   assert.isTrue(whole.endsWith(`\n\n${body}`))
 })
 
+test.live("call --include prints each cookie in a line", function*() {
+  const { user } = yield* startedWith({
+    responses: [{
+      path: "/cookies",
+      status: 200,
+      headers: { "set-cookie": ["a=1; Path=/", "b=2; Path=/"] },
+      body: {}
+    }]
+  })
+  const head = yield* prints(user, "call /cookies --include")
+  deepStrictEqual(head.match(/^set-cookie: .*$/gm), [
+    "set-cookie: a=1; Path=/",
+    "set-cookie: b=2; Path=/"
+  ])
+})
+
 type Sent = readonly [
   method: string,
   body?: string,
@@ -136,7 +152,7 @@ test.live("call streams both bodies: each part arrives before the next one is se
 
 test.live("a slow reader of standard output slows the server down", function*() {
   const { user } = yield* started
-  const { beyond, stalled, url } = yield* endless
+  const { beyond, stalled, url } = yield* endless()
   const { stdout } = yield* start(at(user, url), ["call", "/"])
   stdout.cork()
   assert.isBelow(yield* stalled, tooMuch)

@@ -565,6 +565,7 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   ],
   ["--state /dev/null/state.json", 2, "--state must be a JSON file with an array of tokens."],
   ["--state none/state.json", 3, /^store-api: Cannot write \S*none.state[.]json[.]\n$/],
+  ["--dotenv /dev/null", 3, "Cannot write /dev/null: it is not a regular file."],
   ["--dotenv none/my.env", 3, /^store-api: Cannot write \S*none.my[.]env[.]\n$/],
   [
     "--client-id a&b",

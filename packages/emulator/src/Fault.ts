@@ -78,6 +78,7 @@ export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
  * - `Gzip`: Sends the normal response, compressed.
  * - `Continue`: Sends a 100 Continue and then the normal response.
  * - `Revoke`: Revokes all existing tokens and then sends the normal response.
+ * - `ForgetNonces`: Makes all nonces of proofs stale and then sends the normal response.
  * - `Echo`: Responds with an error that repeats the body of the request.
  * - `RetryDate`: Responds with a date in `Retry-After` and no body.
  * - `Drip`: Sends a body without end, one space at a time.
@@ -109,6 +110,7 @@ export type Fault = Data.TaggedEnum<{
   Gzip: OnRequest
   Continue: OnRequest
   Revoke: OnRequest
+  ForgetNonces: OnRequest
   Echo: OnRequest & { readonly status: number }
   RetryDate: OnRequest & { readonly status: number; readonly wait: Duration.DurationInput }
   Drip: OnRequest & { readonly status: number; readonly every: Duration.DurationInput }
@@ -229,8 +231,8 @@ export const is = cases.$is
  *
  * const isOnConnection = Fault.match({
  *   Answer: () => false, Delay: () => false, Hang: () => false, Amend: () => false, Gzip: () => false,
- *   Continue: () => false, Revoke: () => false, Echo: () => false, RetryDate: () => false, Drip: () => false,
- *   Flood: () => false, Redirect: () => false, Raw: () => false, Stale: () => false,
+ *   Continue: () => false, Revoke: () => false, ForgetNonces: () => false, Echo: () => false, RetryDate: () => false,
+ *   Drip: () => false, Flood: () => false, Redirect: () => false, Raw: () => false, Stale: () => false,
  *   Connection: () => true, Tls: () => true
  * })
  * ```
@@ -405,6 +407,23 @@ export const unaskedContinue = (options?: Options): Fault => cases.Continue(onRe
  * @category constructors
  */
 export const revoke = (options?: Options): Fault => cases.Revoke(onRequest(options))
+
+/**
+ * Makes all nonces for proofs (RFC 9449 §8, §9) stale when the request arrives, and then sends the normal response: one
+ * that asks for a new nonce. Without the option `dpop`, or with `"no-nonce"`, it changes nothing.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const stale = Fault.forgetNonces({ on: "api" })
+ * ```
+ *
+ * @since 1.0.0
+ * @category constructors
+ */
+export const forgetNonces = (options?: Options): Fault =>
+  cases.ForgetNonces(onRequest(options))
 
 /**
  * Responds with an error whose description repeats the body of the request, including the credentials. The status is a

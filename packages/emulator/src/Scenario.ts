@@ -4,6 +4,7 @@
  *
  * @since 1.0.0
  */
+import type { ClientAuthentication, Dpop } from "./EmulatorOptions.js"
 import type { Script } from "./Fault.js"
 import { scenarios } from "./internal/scenarios.js"
 
@@ -62,6 +63,23 @@ export interface ApiOutcome {
 }
 
 /**
+ * The options that an emulator must have for a scenario. Those that are absent may have any value.
+ *
+ * @see all
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface RequiredOptions {
+  /** The emulator may accept other methods too. */
+  readonly clientAuthentication?: ClientAuthentication | undefined
+  /** Exactly these nonces. */
+  readonly dpop?: Dpop | undefined
+  /** The emulator serves https. */
+  readonly tls?: true | undefined
+}
+
+/**
  * A script of faults and its expected outcome.
  *
  * @see all
@@ -74,8 +92,8 @@ export interface Scenario<Outcome = TokenOutcome | ApiOutcome> {
   readonly script: Script
   /** The outcome that a correct client has. */
   readonly outcome: Outcome
-  /** Whether it needs an emulator that was started with `tls: true`. */
-  readonly tls: boolean
+  /** Options for `Emulator.make` or `Emulator.layer`. With others, `fail` refuses the scenario by name. */
+  readonly options: RequiredOptions
 }
 
 /**
@@ -112,7 +130,7 @@ export const all: {
  * ```ts
  * import { Scenario } from "@store-api/emulator"
  *
- * const overHttp = Scenario.names.filter((name) => !Scenario.all[name].tls)
+ * const overHttp = Scenario.names.filter((name) => !Scenario.all[name].options.tls)
  * ```
  *
  * @since 1.0.0

@@ -72,10 +72,14 @@ it("the scenarios are exactly those that the README lists with these outcomes", 
     line.startsWith("| `token/") || line.startsWith("| `api/")
   )
   const rows = Scenario.names.map((name) => {
-    const { outcome, tls } = Scenario.all[name]
+    const { options, outcome } = Scenario.all[name]
+    const needed = Object.entries(options).map(([option, value]) =>
+      value === true ? `\`${option}\`` : `\`${option}: "${value}"\``
+    )
     const words = Scenario.describeOutcome(outcome)
     assert.match(`${name} ${words}`, /^(token|api)\/[a-z0-9.-]+ .{6,}$/)
-    return `| \`${name}\`${tls ? " (TLS)" : ""} | ${words} |`
+    const suffix = needed.length === 0 ? "" : ` (${needed.join(", ")})`
+    return `| \`${name}\`${suffix} | ${words} |`
   })
   deepStrictEqual(readmeRows, rows)
 })

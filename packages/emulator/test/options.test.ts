@@ -188,6 +188,7 @@ const steps: Record<
   gzip: { "[1].times": [Fault.gzip({ times: 0 })] },
   unaskedContinue: { "[1].times": [Fault.unaskedContinue({ times: 0 })] },
   revoke: { "[1].times": [Fault.revoke({ times: 0 })] },
+  forgetNonces: { "[1].times": [Fault.forgetNonces({ times: 0 })] },
   echo: { "[1].status": statuses.map((status) => Fault.echo(status)) },
   retryDate: {
     "[1].status": statuses.map((status) => Fault.retryDate(status, "1 second")),
@@ -267,6 +268,16 @@ test.live("fail refuses a fault that needs TLS if the emulator has none", functi
     yield* isRefused(fail(fault), "tls", fault)
   }
   assert.lengthOf(yield* pendingFaults, 0)
+})
+
+test.live("fail refuses a scenario that needs another dpop or clientAuthentication", function*() {
+  const { fail, pendingFaults } = yield* Emulator.make({ dpop: "nonce" })
+  yield* isRefused(fail("api/dpop-wrong-clock"), "dpop", "api/dpop-wrong-clock")
+  const assertion = "token/assertion-refused"
+  yield* isRefused(fail(assertion), "clientAuthentication", assertion)
+  assert.lengthOf(yield* pendingFaults, 0)
+  yield* fail("api/dpop-stale-nonce")
+  assert.lengthOf(yield* pendingFaults, 1)
 })
 
 test.live("a Retry-After of a retryDate is at most a year later", function*() {

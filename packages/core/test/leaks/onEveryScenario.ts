@@ -21,6 +21,7 @@ import {
   token as tokenCanary
 } from "@store-api/testing/leaksIn"
 import { type Output, renderDistinct, renderOuter } from "@store-api/testing/renderings"
+import { needsKey } from "@store-api/testing/scenarios"
 import { test } from "@store-api/testing/test"
 import {
   Array as Arr,
@@ -317,7 +318,11 @@ const waitOf = (name: string): keyof typeof limits =>
 const all: ReadonlyArray<
   { readonly name: string } & Omit<Parameters<typeof take>[1], "wait">
 > = [
-  ...Object.entries(Scenario.all).map(([name, { script, tls }]) => ({ name, script, tls })),
+  // Those that need a client with a key run in the tests of `@store-api/dpop`.
+  ...Scenario.names.filter((name) => !needsKey(name)).map((name) => {
+    const { options: { tls }, script } = Scenario.all[name]
+    return { name, script, tls }
+  }),
   ...Object.entries(extraScenarios).map(([name, script]) => ({
     name,
     script,

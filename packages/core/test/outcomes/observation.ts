@@ -55,7 +55,7 @@ export const observe = <A, E>(
   act: (actors: Actors) => Effect.Effect<A, E, Scope.Scope>
 ) =>
   Effect.scoped(Effect.gen(function*() {
-    const emulator = yield* Emulator.make({ ...run.emulator, tls: run.scenario.tls })
+    const emulator = yield* Emulator.make({ ...run.emulator, ...run.scenario.options })
     yield* emulator.fail(run.scenario.script)
 
     const scope = yield* Scope.make()

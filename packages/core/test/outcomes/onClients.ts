@@ -1,6 +1,6 @@
 /**
  * Declares the tests of the library against every scenario of the emulator, with the given HTTP clients. All scenarios
- * run concurrently before the tests.
+ * run concurrently before the tests. Those that need a client with a key run in the tests of `@store-api/dpop`.
  */
 import { HttpBody, HttpClient, type HttpClientResponse } from "@effect/platform"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
@@ -8,6 +8,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AccessTokenError } from "@store-api/core"
 import { type RecordedRequest, Scenario } from "@store-api/emulator"
 import { isFailure } from "@store-api/testing/effectMajor"
+import { needsKey } from "@store-api/testing/scenarios"
 import { Array as Arr, Cause, Effect, Exit, Option, Redacted } from "effect"
 import type { Client } from "../support/clients.js"
 import { watchUnhandled } from "../support/telemetry.js"
@@ -23,6 +24,8 @@ const failureOf = <E>(exit: Exit.Exit<unknown, E>): E | undefined => {
 // The token endpoint: each scenario, once per client.
 
 type TokenName = Extract<Scenario.Name, `token/${string}`>
+
+const plainNames = Scenario.names.filter((name) => !needsKey(name))
 
 const isTokenName = (name: Scenario.Name): name is TokenName => name.startsWith("token/")
 
@@ -223,7 +226,7 @@ const concurrency = { acquisitions: 12, calls: 2 }
 
 export const onClients = (clients: ReadonlyArray<Client>): void => {
   const acquisitions = clients.flatMap((client) =>
-    Scenario.names.filter(isTokenName).map((name) => ({ client, name }))
+    plainNames.filter(isTokenName).map((name) => ({ client, name }))
   )
   const calls = clients.flatMap((client) => rows.map((row) => ({ client, row })))
   const runAll = Effect.gen(function*() {
@@ -303,7 +306,7 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
     it("there is a row for each scenario of the API", () =>
       assert.sameMembers(
         Arr.dedupe(rows.map(({ scenario }) => scenario)),
-        Scenario.names.filter((name) => !isTokenName(name))
+        plainNames.filter((name) => !isTokenName(name))
       ))
 
     it("no failure is unhandled", () => deepStrictEqual(all.unhandled.map(String), []))

@@ -41,7 +41,12 @@ export const serve = (parts: steering.Parts) => {
       })
       return fault === undefined
         ? regular
-        : perform(fault, { ...exchange, regular, secondOrigin })
+        : perform(fault, {
+          ...exchange,
+          regular,
+          secondOrigin,
+          forgetNonces: signatures.forgetNonces
+        })
     })
   })
 }

@@ -61,6 +61,7 @@ const stepRules: {
   Gzip: onRequest,
   Continue: onRequest,
   Revoke: onRequest,
+  ForgetNonces: onRequest,
   Echo: { ...onRequest, status: rules.status },
   RetryDate: { ...onRequest, status: rules.status, wait: rules.duration },
   Drip: { ...onRequest, status: rules.status, every: rules.positiveDuration },
@@ -85,19 +86,37 @@ const checkStep = (option: string, step: Fault): Effect.Effect<void, EmulatorErr
 /** The steps of a script, which are named if it is a scenario. */
 const stepsOf = (source: Script | Scenario.Name) =>
   Effect.gen(function*() {
-    if (typeof source !== "string") return { steps: [source].flat(), needsTls: false }
+    if (typeof source !== "string") return { steps: [source].flat(), options: {} }
     if (!Object.hasOwn(Scenario.all, source)) {
       return yield* rules.unusable(
         "scenario",
         "must be a name that the emulator's --list prints"
       )
     }
-    const { script, tls } = Scenario.all[source]
+    const { options, script } = Scenario.all[source]
     return {
       steps: [script].flat().map((step): Fault => ({ ...step, scenario: source })),
-      needsTls: tls
+      options
     }
   })
+
+/** Returns the options of a scenario that the emulator does not have, each with the value that it needs. */
+export const missingOptions = (
+  { clientAuthentication, dpop, tls }: Scenario.RequiredOptions,
+  settings: Settings
+) => {
+  const { methods } = settings
+  const required = [
+    ["tls", tls, settings.tls],
+    ["dpop", dpop, settings.dpop === dpop],
+    [
+      "clientAuthentication",
+      clientAuthentication,
+      methods.some((method) => method === clientAuthentication)
+    ]
+  ] as const
+  return required.filter(([, value, isMet]) => value !== undefined && !isMet)
+}
 
 export const make = (settings: Settings) => {
   const queue: Array<Fault> = []
@@ -108,14 +127,14 @@ export const make = (settings: Settings) => {
       times?: number
     ): Effect.Effect<void, EmulatorError> =>
       Effect.gen(function*() {
-        const { needsTls, steps } = yield* stepsOf(source)
+        const { options, steps } = yield* stepsOf(source)
         yield* Effect.forEach(steps, (step, index) => checkStep(`script[${index}]`, step))
         yield* rules.check("times", times, rules.optional(wholeTimes))
-        if (!settings.tls && (needsTls || steps.some(({ _tag }) => _tag === "Tls"))) {
-          return yield* rules.unusable(
-            "tls",
-            "is missing, this fault needs it: start the emulator with `tls: true` or --tls"
-          )
+        const isTls = steps.some(({ _tag }) => _tag === "Tls")
+        const [missing] = missingOptions(isTls ? { ...options, tls: true } : options, settings)
+        if (missing !== undefined) {
+          const [option, value = ""] = missing
+          return yield* rules.unusable(option, `must be ${value} for this fault`)
         }
         queue.push(...steps.map((step): Fault => ({ ...step, times: times ?? step.times })))
       }),

@@ -21,13 +21,15 @@ interface FaultContext extends Exchange {
   readonly regular: Response
   /** The URL of the second origin. */
   readonly secondOrigin: string
+  readonly forgetNonces: Effect.Effect<void>
 }
 
 const empty = Buffer.alloc(0)
 
 /** Performs the fault. The platform interrupts those that do not end when the socket closes. */
 export const perform = (fault: Fault.Fault, context: FaultContext): Response => {
-  const { body, regular, request: { incoming: { socket }, outgoing }, tokens } = context
+  const { body, forgetNonces, regular, request, tokens } = context
+  const { incoming: { socket }, outgoing } = request
   const respond = (status: number, headers: Fault.Headers, content: Uint8Array = empty) =>
     Effect.sync(() => write(outgoing, status, headers, content))
 
@@ -41,6 +43,7 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Gzip: () =>
       changeResponse(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
+    ForgetNonces: () => Effect.zipRight(forgetNonces, regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
     Echo: ({ status }) => respond(status, {}, echo(body)),
     RetryDate: ({ status, wait }) =>

@@ -1,18 +1,25 @@
 /** The scripts by name, each with the outcome that a correct client has. */
 import { Buffer } from "node:buffer"
 import * as Fault from "../Fault.js"
+import type { RequiredOptions } from "../Scenario.js"
 
-const scenario = <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
-  outcome,
-  script,
-  tls: false
-})
+const scenarioWith =
+  (options: RequiredOptions) => <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
+    outcome,
+    script,
+    options
+  })
 
-const overTls = <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
-  outcome,
-  script,
-  tls: true
+const scenario = scenarioWith({})
+const overTls = scenarioWith({ tls: true })
+const withAssertion = scenarioWith({ clientAuthentication: "private_key_jwt" })
+const withAssertionAndNonce = scenarioWith({
+  clientAuthentication: "private_key_jwt",
+  dpop: "nonce"
 })
+const withProof = scenarioWith({ dpop: "no-nonce" })
+const withNonce = scenarioWith({ dpop: "nonce" })
+const withNoncePerRequest = scenarioWith({ dpop: "nonce-per-request" })
 
 const aToken = { requests: 1 }
 const tokenAfterRetry = { requests: 2 }
@@ -81,6 +88,12 @@ const rejectToken = (
   Fault.status(401, {
     ...options,
     headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${error}` }
+  })
+
+const refuseBoundToken = (error: string, options: Fault.Options = onApi) =>
+  Fault.status(401, {
+    ...options,
+    headers: { "WWW-Authenticate": `DPoP realm="store-api", error="${error}"` }
   })
 
 /** In the order of the README. */
@@ -408,6 +421,27 @@ export const scenarios = {
   "token/599-html": scenario(outage, Fault.status(599, persistentHtml)),
   "token/599-nothing": scenario(outage, Fault.status(599, always)),
 
+  // The token endpoint binds the token to a key, or the client signs an assertion.
+  "token/dpop": withProof(aToken, []),
+  "token/dpop-bearer": withProof(noToken, Fault.fields({ token_type: "Bearer" })),
+  "token/dpop-wrong-clock": withProof(
+    refusal("InvalidRequest"),
+    Fault.status(400, oauthError("invalid_dpop_proof"))
+  ),
+  "token/dpop-nonce": withNonce(tokenAfterRetry, []),
+  "token/dpop-stale-nonce": withNonce({ requests: 3 }, Fault.forgetNonces({ times: 2 })),
+  "token/dpop-nonce-always-stale": withNonce(
+    { error: "TokenRefusedError", reason: "InvalidRequest", requests: 6 },
+    Fault.forgetNonces(always)
+  ),
+  "token/dpop-nonce-per-request": withNoncePerRequest(tokenAfterRetry, []),
+  "token/assertion": withAssertion(aToken, []),
+  "token/assertion-refused": withAssertion(
+    refusal("InvalidClient"),
+    Fault.status(401, oauthError("invalid_client"))
+  ),
+  "token/assertion-valid-once": withAssertionAndNonce(tokenAfterRetry, []),
+
   // The API rejects, refuses or redirects.
   "api/401-once": scenario(
     { status: 200, requests: 2, newTokens: 1 },
@@ -467,5 +501,32 @@ export const scenarios = {
   "api/only-literal-bearer": scenario(
     { status: 200, requests: 1, newTokens: 0 },
     Fault.fields({ token_type: "bearer" })
+  ),
+
+  // The API requires a proof of the key.
+  "api/dpop": withProof({ status: 200, requests: 1, newTokens: 0 }, []),
+  "api/dpop-revoked": withProof(
+    { status: 200, requests: 2, newTokens: 1 },
+    Fault.revoke(onApi)
+  ),
+  "api/dpop-another-key": withProof(
+    { status: 200, requests: 2, newTokens: 1 },
+    refuseBoundToken("invalid_token")
+  ),
+  "api/dpop-wrong-clock": withProof(
+    { status: 401, requests: 1, newTokens: 0 },
+    refuseBoundToken("invalid_dpop_proof", { on: "api", times: Infinity })
+  ),
+  "api/dpop-stale-nonce": withNonce(
+    { status: 200, requests: 2, newTokens: 0 },
+    Fault.forgetNonces(onApi)
+  ),
+  "api/dpop-nonce-always-stale": withNonce(
+    { status: 401, requests: 2, newTokens: 0 },
+    Fault.forgetNonces({ on: "api", times: Infinity })
+  ),
+  "api/dpop-nonce-per-request": withNoncePerRequest(
+    { status: 200, calls: 20, requests: 40, newTokens: 0 },
+    []
   )
 }

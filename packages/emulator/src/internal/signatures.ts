@@ -43,7 +43,8 @@ const makeMemory = () => {
       ends.set(text, end)
     },
     has: (text: string, now: number) => (ends.get(text) ?? 0) > now,
-    delete: (text: string) => ends.delete(text)
+    delete: (text: string) => ends.delete(text),
+    clear: () => ends.clear()
   }
 }
 
@@ -162,5 +163,5 @@ export const make = (settings: Settings) => {
       return undefined
     })
 
-  return { sendNonce, checkProof, findSigner }
+  return { sendNonce, forgetNonces: Effect.sync(nonces.clear), checkProof, findSigner }
 }

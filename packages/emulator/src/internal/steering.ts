@@ -11,7 +11,7 @@ import { steeringPath } from "../EmulatorOptions.js"
 import type { Fault } from "../Fault.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import * as Scenario from "../Scenario.js"
-import type { FaultQueue } from "./faultQueue.js"
+import { type FaultQueue, missingOptions } from "./faultQueue.js"
 import { describeEntry, formatLine, formatTime } from "./logLine.js"
 import { page } from "./page.js"
 import { readBody, type Request } from "./request.js"
@@ -190,7 +190,9 @@ const hashOf = (text: string, tag: string) =>
 /** The policy allows the script and the style of the page, and connections to the emulator. */
 const renderPage = ({ settings }: Parts) =>
   Effect.map(page, (text) => {
-    const names = Scenario.names.filter((name) => settings.tls || !Scenario.all[name].tls)
+    const names = Scenario.names.filter((name) =>
+      missingOptions(Scenario.all[name].options, settings).length === 0
+    )
     const options = names.map((name) => {
       const outcome = Scenario.describeOutcome(Scenario.all[name].outcome)
       return `<option title="${outcome}">${name}</option>`

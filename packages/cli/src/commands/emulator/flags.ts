@@ -8,9 +8,16 @@ export const startFlags = {
   "client-authentication": {
     value: "METHOD",
     many: true,
-    choices: ["specification", "client_secret_post", "client_secret_basic", "none"],
+    choices: [
+      "specification",
+      "client_secret_post",
+      "client_secret_basic",
+      "private_key_jwt",
+      "none"
+    ],
     text: "As in RFC 8414, such as client_secret_basic"
   },
+  "public-key": { value: "FILE", text: "PEM of the client for private_key_jwt" },
   "dpop": {
     value: "NONCES",
     choices: ["no-nonce", "nonce", "nonce-per-request"],

@@ -25,12 +25,13 @@ export const start = (flagValues: FlagValues) =>
   Effect.gen(function*() {
     if (flagValues.list) return yield* output.line(scenarioList)
     const scenarios = yield* Effect.forEach(flagValues.scenario, (name) =>
-      findScenario(name, flagValues.tls))
+      findScenario(name, flagValues))
     const client = clientOf(flagValues["client-id"], (yield* Host).process.env[secretVariable])
+    const publicKey = yield* publicKeyOf(flagValues["public-key"])
     const methods = flagValues["client-authentication"]
     const save = yield* saverOf(flagValues.state)
     const emulator = yield* Emulator.make({
-      clients: [client],
+      clients: [{ ...client, publicKey }],
       port: flagValues.port === "" ? NaN : Number(flagValues.port ?? 0),
       tokenLife: yield* timeOf("--token-life", flagValues["token-life"] ?? "60m"),
       tokenPath: flagValues["token-path"],
@@ -76,16 +77,28 @@ const scenarioList = Scenario.names.map((name) =>
 
 const findScenario = (
   name: string,
-  tls: boolean
+  flagValues: FlagValues
 ): Effect.Effect<Scenario.Name, CommandError> => {
   const scenario = Scenario.names.find((candidate) => candidate === name)
   if (scenario === undefined) {
     return usageError("--scenario must be a name that --list prints.")
   }
-  return Scenario.all[scenario].tls && !tls
-    ? usageError(`--scenario ${scenario} needs --tls.`)
+  const given: Readonly<Record<string, unknown>> = flagValues
+  const missingFlags = Object.entries(Scenario.all[scenario].options).flatMap(
+    ([option, value]) => {
+      const flag = flagOf(option)
+      if ([given[flag]].flat().includes(value)) return []
+      return [value === true ? `--${flag}` : `--${flag} ${value}`]
+    }
+  )
+  return missingFlags.length > 0
+    ? usageError(`--scenario ${scenario} needs ${missingFlags.join(" and ")}.`)
     : Effect.succeed(scenario)
 }
+
+/** Returns the name of the flag for an option of the emulator, such as `token-life`. */
+const flagOf = (option: string) =>
+  option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 const { variable: secretVariable } = sources.clientSecret
 
@@ -98,15 +111,18 @@ const clientOf = (clientId: string | undefined, secret: string | undefined): Cli
       clientSecret: secret === undefined ? demoClient.clientSecret : Redacted.make(secret)
     }
 
+/** The text of the file with the client's public key. */
+const publicKeyOf = (file: string | undefined) =>
+  file === undefined ? Effect.succeed(undefined) : textOf(file).pipe(
+    Effect.mapError(() => usageError("--public-key must be a file that can be read."))
+  )
+
 /** Names the flag or the variable instead of the option. */
 const explain = ({ option, problem, reason }: EmulatorError) => {
   if (option === "clients[0].clientSecret") {
     return configurationError(`${secretVariable} ${problem}.`)
   }
-  const flag = option.replace("clients[0].", "").replace(
-    /[A-Z]/g,
-    (letter) => `-${letter.toLowerCase()}`
-  )
+  const flag = flagOf(option.replace("clients[0].", ""))
   return (reason === "InvalidOption" ? usageError : configurationError)(
     `--${flag} ${problem}.`
   )

@@ -1,4 +1,5 @@
 /** `store-api emulator`. The tests of the package have the rules of the service. */
+import { createPrivateKey, generateKeyPairSync, randomUUID, sign } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseEnv } from "node:util"
@@ -156,6 +157,51 @@ test.live.each<[method: string, headers: Record<string, string>, fields: string]
     method: "POST",
     headers: { "Content-Type": formType, ...headers },
     body: `grant_type=client_credentials${fields}`
+  })
+  assert.strictEqual(response.status, 200)
+})
+
+/** A JWT with these claims, signed by a key in PEM. */
+const signJwt = (claims: object, pem: string) => {
+  const parts = [{ alg: "ES256" }, claims].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString("base64url")
+  )
+  const key = createPrivateKey(pem)
+  const signature = sign("sha256", Buffer.from(parts.join(".")), {
+    key,
+    dsaEncoding: "ieee-p1363"
+  })
+  return [...parts, signature.toString("base64url")].join(".")
+}
+
+test.live("--public-key is the key that verifies assertions of private_key_jwt", function*() {
+  const user = yield* newUser({})
+  const { privateKey, publicKey } = generateKeyPairSync("ec", {
+    namedCurve: "P-256",
+    privateKeyEncoding: { type: "pkcs8", format: "pem" },
+    publicKeyEncoding: { type: "spki", format: "pem" }
+  })
+  writeFileSync(join(user.cwd, "client.pem"), publicKey)
+  const { url } = yield* emulatorWith(
+    "--client-authentication private_key_jwt --public-key client.pem",
+    user
+  )
+  const endpoint = `${url}/v1/oauth/accesstoken`
+  const assertion = signJwt({
+    iss: "demo-client",
+    sub: "demo-client",
+    aud: endpoint,
+    exp: Math.floor(Date.now() / 1000) + 60,
+    jti: randomUUID()
+  }, privateKey)
+  const response = yield* send(endpoint, {
+    method: "POST",
+    headers: { "Content-Type": formType },
+    body: new URLSearchParams({
+      grant_type: "client_credentials",
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+      client_assertion: assertion
+    }).toString()
   })
   assert.strictEqual(response.status, 200)
 })
@@ -513,10 +559,7 @@ test.live("emulator requests prints the last requests", function*() {
 
 test.live.each([
   ["fail no\u001b", "The option scenario must be a name that the emulator's --list prints."],
-  [
-    "fail token/tls",
-    "The option tls is missing, this fault needs it: start the emulator with `tls: true` or --tls."
-  ],
+  ["fail token/tls", "The option tls must be true for this fault."],
   ["revoke x", "The token must be its number, such as 3."],
   ["revoke 99", "There is no valid token 99; see `tokens`."]
 ])("the emulator refuses %s with a sentence", function*([line, message]) {
@@ -557,6 +600,13 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   ],
   ["--scenario token/x", 2, "--scenario must be a name that --list prints."],
   ["--scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls."],
+  ["--scenario api/dpop", 2, "--scenario api/dpop needs --dpop no-nonce."],
+  [
+    "--client-authentication private_key_jwt",
+    2,
+    "--public-key must be a public key in PEM (SPKI)."
+  ],
+  ["--public-key /", 2, "--public-key must be a file that can be read."],
   ["--log x", 2, "--log must be one of text, json. See store-api emulator --help."],
   [
     "--responses nothing.json",

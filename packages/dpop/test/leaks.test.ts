@@ -1,60 +1,27 @@
-/** No proof and no key appears in what a program prints, logs or traces. */
+/** No proof, assertion or key appears in what a program prints, logs or traces. */
 import { FetchHttpClient, HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { StoreAuth } from "@store-api/core"
 import { Dpop } from "@store-api/dpop"
-import { leaksInOutputs } from "@store-api/testing/leaksIn"
-import { secret } from "@store-api/testing/loopback"
-import { render } from "@store-api/testing/renderings"
+import { Scenario } from "@store-api/emulator"
+import { type Canary, leaksInOutputs } from "@store-api/testing/leaksIn"
+import { type Output, render, renderDistinct } from "@store-api/testing/renderings"
+import { needsKey } from "@store-api/testing/scenarios"
 import { test } from "@store-api/testing/test"
-import { Effect, Layer, Redacted, Tracer } from "effect"
+import { Effect, Exit, Logger, LogLevel, Redacted, Tracer } from "effect"
+import { assertionsOf, proofsOf } from "./support/emulator.js"
 import { pemOf } from "./support/keys.js"
-import { optionsFor, start } from "./support/strictServers.js"
+import { setUpScenario } from "./support/scenario.js"
 
-const clients = [
-  ["fetch", FetchHttpClient.layer],
-  ["undici", NodeHttpClient.layerUndici],
-  ["node:http", NodeHttpClient.layer]
-] as const
+/** The base64 of a key in PEM. */
+const bodyOf = (pem: string) => pem.replace(/-----[A-Z ]+-----|\s/g, "")
 
-const canariesOf = (proofs: ReadonlyArray<string>) =>
-  proofs.map((value) => ({ name: "proof", value }))
-
-/** The canaries that these values show. */
-const shown = (values: Readonly<Record<string, unknown>>, proofs: ReadonlyArray<string>) =>
-  leaksInOutputs(
-    Object.entries(values).flatMap(([name, value]) => render(name, value)),
-    canariesOf(proofs)
-  )
-
-describe("a proof", () => {
-  test.live.each(clients)("is not in a response or an error of %s", function*([, layer]) {
-    const servers = yield* start
-    const { api, endpoint } = servers
-    const { bind } = yield* Dpop.make()
-    const options = bind({ ...optionsFor(servers), clientSecret: secret })
-    const context = yield* Layer.build(layer)
-    const store = yield* Effect.provide(StoreAuth.make(options), context)
-    const response = yield* store.client.get("/orders")
-    const failing = HttpClient.filterStatus(store.client, () => false)
-    const error = yield* Effect.flip(failing.get("/orders"))
-    const token = yield* store.provider.get
-    const proofs = [...endpoint.proofs, ...api.proofs]
-    assert.strictEqual(proofs.length, 3)
-    deepStrictEqual(shown({ response, error, token, options, bind }, proofs), [])
-    for (const proof of proofs) {
-      assert.isNotEmpty(shown({ proof: { dpop: proof } }, [proof]), "control")
-    }
-  })
-
-  test.live.each(clients)("is not in a span of %s", function*([, layer]) {
-    const servers = yield* start
-    const { api, endpoint } = servers
-    const { bind } = yield* Dpop.make()
-    const options = bind({ ...optionsFor(servers), clientSecret: secret })
+/** Runs a program at the lowest log level, and returns its spans and the lines of two loggers. */
+const capture = <A, E, R>(program: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
     const spans: Array<Tracer.Span> = []
+    const lines: Array<unknown> = []
     const tracer = yield* Effect.tracer
     const recording = Tracer.make({
       ...tracer,
@@ -64,16 +31,88 @@ describe("a proof", () => {
         return span
       }
     })
-    yield* Effect.gen(function*() {
-      const store = yield* StoreAuth.make(options)
-      return yield* store.client.get("/orders")
-    }).pipe(Effect.provide(layer), Effect.withTracer(recording))
+    const record = (line: unknown) => void lines.push(line)
+    yield* program.pipe(
+      Effect.withTracer(recording),
+      Effect.provide(
+        Logger.replace(Logger.defaultLogger, Logger.map(Logger.stringLogger, record))
+      ),
+      Effect.provide(Logger.add(Logger.map(Logger.structuredLogger, record))),
+      Logger.withMinimumLogLevel(LogLevel.All)
+    )
     const attributes = spans.map(({ attributes }) => [...attributes])
-    const proofs = [...endpoint.proofs, ...api.proofs]
-    deepStrictEqual(shown({ attributes }, proofs), [])
+    return { attributes, lines }
+  })
+
+/** Uses a client as an application does, and returns all that it shows, with what must not be in it. */
+const travel = (
+  name: Scenario.Name,
+  layer: Parameters<typeof setUpScenario>[1]
+) =>
+  Effect.gen(function*() {
+    const { emulator, keys, options, store } = yield* setUpScenario(name, layer)
+    const seen: Array<readonly [name: string, value: unknown]> = []
+    const see = <A, E>(name: string, effect: Effect.Effect<A, E>) =>
+      Effect.gen(function*() {
+        const exit = yield* Effect.exit(Effect.withSpan(effect, `the application's ${name}`))
+        yield* Effect.log(name, exit)
+        seen.push([name, Exit.isSuccess(exit) ? exit.value : exit])
+      })
+    const failing = HttpClient.filterStatus(store.client, () => false)
+    const { attributes, lines } = yield* capture(Effect.gen(function*() {
+      yield* see("get", store.provider.get)
+      yield* see("a call", store.client.get("/orders"))
+      yield* see("a failing call", Effect.flip(failing.get("/orders")))
+      yield* see("status", store.provider.status)
+    }))
+    const values = [...seen, ["options", options], ["lines", lines], [
+      "spans",
+      attributes
+    ]] as const
+    const canaries: ReadonlyArray<Canary> = [
+      ...(yield* proofsOf(emulator)).map((value) => ({ name: "proof", value })),
+      ...(yield* assertionsOf(emulator)).map((value) => ({ name: "assertion", value })),
+      ...keys.map((pem) => ({ name: "key", value: bodyOf(pem) }))
+    ].filter(({ value }) => value !== "")
+    const outputs: ReadonlyArray<Output> = values.flatMap(([name, value]) =>
+      renderDistinct(name, value)
+    )
+    return { attributes, canaries, lines, outputs }
+  })
+
+const clients = [
+  ["undici", NodeHttpClient.layerUndici],
+  ["fetch", FetchHttpClient.layer],
+  ["node:http", NodeHttpClient.layer]
+] as const
+
+/** One client has all scenarios. The others have one with a proof, an assertion and a repeated token request. */
+const rows = clients.flatMap(([client, layer]) => {
+  const names: ReadonlyArray<Scenario.Name> = client === "undici"
+    ? Scenario.names.filter(needsKey)
+    : ["token/assertion-valid-once"]
+  return names.map((name) => [name, client, layer] as const)
+})
+
+describe.concurrent("a proof, an assertion and a key", () => {
+  test.live.each(rows)("are not in any output of %s over %s", function*([name, , layer]) {
+    const { attributes, canaries, lines, outputs } = yield* travel(name, layer)
+    deepStrictEqual(leaksInOutputs(outputs, canaries), [])
+    const { clientAuthentication, dpop } = Scenario.all[name].options
+    const kinds = new Set(canaries.map(({ name }) => name))
+    deepStrictEqual([kinds.has("proof"), kinds.has("assertion"), kinds.has("key")], [
+      dpop !== undefined,
+      clientAuthentication !== undefined,
+      true
+    ])
+    for (const kind of kinds) {
+      const [canary = assert.fail(kind)] = canaries.filter(({ name }) => name === kind)
+      const shown = renderDistinct("control", { headers: { dpop: canary.value } })
+      assert.isNotEmpty(leaksInOutputs(shown, [canary]), "control")
+    }
+    assert.isNotEmpty(lines, "control")
     const names = attributes.flat().map(([name]) => name)
     assert.include(names, "http.request.method", "control")
-    assert.isNotEmpty(shown({ attributes: [["dpop", proofs[0]]] }, proofs), "control")
   })
 })
 
@@ -85,8 +124,7 @@ describe("a private key", () => {
     const options = dpop.bind({ clientId: "demo-client" })
     const damaged = Redacted.make(pem.replace("MIGH", "MIGI"))
     const error = yield* Effect.flip(Dpop.make({ privateKey: damaged }))
-    const body = pem.replace(/-----[A-Z ]+-----|\s/g, "")
-    const canaries = [{ name: "key", value: body }]
+    const canaries = [{ name: "key", value: bodyOf(pem) }]
     const outputs = Object.entries({ dpop, options, error }).flatMap(([name, value]) =>
       render(name, value)
     )

@@ -1,42 +1,41 @@
 /** Processes that share tokens through the store in a folder, over several lifetimes. */
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { bundle, start as startProcess } from "@store-api/testing/childProcess"
+import { Emulator } from "@store-api/emulator"
+import { bundle, start } from "@store-api/testing/childProcess"
 import { newFolder } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Effect } from "effect"
+import { problemsOf, requestsTo, tokenCount } from "./support/emulator.js"
 import { pemOf } from "./support/keys.js"
-import { start } from "./support/strictServers.js"
 
-/** Seconds. */
-const life = 3
+/** Milliseconds. */
+const life = 3000
 const duration = 8000
 
 /** The number of tokens that two processes with these keys need. */
 const tokensOf = (pems: ReadonlyArray<string | undefined>) =>
   Effect.gen(function*() {
-    const servers = yield* start
-    const { api, endpoint } = servers
-    endpoint.life = life
-    endpoint.mode = "stable"
-    api.mode = "stable"
+    const emulator = yield* Emulator.make({ dpop: "nonce", tokenLife: life })
     const file = yield* bundle(new URL("./child/worker.ts", import.meta.url))
     const folder = yield* newFolder("dpop")
-    const urls = { authUrl: endpoint.url, apiUrl: api.url }
+    const urls = { authUrl: emulator.url, apiUrl: emulator.url }
     const statuses = yield* Effect.forEach(
       pems,
       (pem) =>
         Effect.flatMap(
-          startProcess(file),
+          start(file),
           ({ ask }) => ask({ ...urls, folder, duration, pem })
         ),
       { concurrency: "unbounded" }
     )
     deepStrictEqual(new Set(statuses.flat()), new Set([200]))
-    deepStrictEqual([endpoint.problems, api.problems], [[], []])
-    deepStrictEqual(api.otherKeys, [])
-    assert.isAbove(api.responses.length, 40, "control")
-    return endpoint.issued.size
+    // On a busy machine, a token may expire while a request is on its way.
+    const expired = "The access token expired"
+    const problems = yield* problemsOf(emulator)
+    deepStrictEqual(problems.filter((problem) => problem !== expired), [])
+    assert.isAbove((yield* requestsTo("api", emulator)).length, 40, "control")
+    return yield* tokenCount(emulator)
   })
 
 describe("two processes over one store, for three lifetimes", () => {

@@ -2,43 +2,18 @@
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { ClientCredentials, StoreAuth } from "@store-api/core"
-import { Dpop } from "@store-api/dpop"
-import { Emulator, Scenario } from "@store-api/emulator"
+import { Scenario } from "@store-api/emulator"
 import { needsKey } from "@store-api/testing/scenarios"
 import { test } from "@store-api/testing/test"
-import { Effect, Layer } from "effect"
-import { signedAssertion } from "./support/assertions.js"
-import { clientWithKey } from "./support/keys.js"
+import { Effect } from "effect"
+import { setUpScenario } from "./support/scenario.js"
 
 const names = Scenario.names.filter(needsKey)
-
-/** A store that has what the options of the scenario require, and the running emulator. */
-const setUp = (name: Scenario.Name) =>
-  Effect.gen(function*() {
-    const { options, script } = Scenario.all[name]
-    const { client, privateKey } = clientWithKey()
-    const emulator = yield* Emulator.make({ ...options, clients: [client] })
-    yield* emulator.fail(script)
-    const hasAssertion = options.clientAuthentication === "private_key_jwt"
-    const urls = { authUrl: emulator.url, apiUrl: emulator.url }
-    const signing = {
-      ...urls,
-      credentials: ClientCredentials.withoutSecret(client.clientId),
-      endpoint: { request: signedAssertion(privateKey, emulator.url) }
-    }
-    const own: StoreAuth.Options = hasAssertion ? signing : { ...urls, ...client }
-    const { bind } = yield* Dpop.make()
-    const bound = options.dpop === undefined ? own : bind(own)
-    const context = yield* Layer.build(NodeHttpClient.layerUndici)
-    const store = yield* Effect.provide(StoreAuth.make(bound), context)
-    return { emulator, store }
-  })
 
 /** The outcome of an acquisition, in the form of the table. */
 const acquire = (name: Scenario.Name) =>
   Effect.gen(function*() {
-    const { emulator, store } = yield* setUp(name)
+    const { emulator, store } = yield* setUpScenario(name, NodeHttpClient.layerUndici)
     const failure = yield* store.provider.get.pipe(
       Effect.as({}),
       Effect.catchAll((error) =>
@@ -54,7 +29,7 @@ const acquire = (name: Scenario.Name) =>
 /** The outcome of calls of the API with a token that the client already has. */
 const call = (name: Scenario.Name, { calls = 1 }: Scenario.ApiOutcome) =>
   Effect.gen(function*() {
-    const { emulator, store } = yield* setUp(name)
+    const { emulator, store } = yield* setUpScenario(name, NodeHttpClient.layerUndici)
     yield* store.provider.get
     yield* emulator.clearRequests
     const statuses = yield* Effect.map(store.client.get("/orders"), ({ status }) => status)

@@ -3,6 +3,7 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
 import * as TokenStore from "@store-api/core/TokenStore"
 import * as Dpop from "@store-api/dpop/Dpop"
+import { demoClient } from "@store-api/emulator/Client"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as NodeStoreAuth from "@store-api/platform-node/NodeStoreAuth"
 import { serve } from "@store-api/testing/serve"
@@ -41,8 +42,8 @@ serve(({ apiUrl, authUrl, duration, folder, pem }: Order) =>
     const storeAuth = NodeStoreAuth.layerShared(bind({
       authUrl,
       apiUrl,
-      clientId: "demo-client",
-      clientSecret: Redacted.make("an-invented-secret"),
+      clientId: demoClient.clientId,
+      clientSecret: demoClient.clientSecret,
       shared: { storeTimeout: "30 seconds" }
     }))
     const store = Layer.effect(TokenStore.TokenStore, FileTokenStore.make({ folder }))

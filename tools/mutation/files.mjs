@@ -106,7 +106,6 @@ export const slow = new RegExp([
   "moment by moment",
   "ten minutes",
   "jumps during the acquisition",
-  "gets few requests in",
   "10 000 concurrent first callers",
   "accepts no other character",
   "byte for byte",

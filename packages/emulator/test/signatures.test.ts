@@ -124,7 +124,8 @@ const askWith = (url: string, fields: Record<string, string>) =>
     body: new URLSearchParams({ grant_type: "client_credentials", ...fields }).toString()
   })
 
-test("An assertion is valid once, until it expires, and by the registered key alone.", function*() {
+/** An emulator with a client that signs assertions, and what it says about an assertion. */
+const withAssertions = Effect.gen(function*() {
   const key = yield* newKey
   const publicKey = yield* Effect.promise(() => exportSPKI(key.publicKey))
   const clientSecret = Redacted.make("not-used")
@@ -143,28 +144,49 @@ test("An assertion is valid once, until it expires, and by the registered key al
       jti: randomUUID(),
       ...changes
     })
-  const ask = (client_assertion: string) =>
+  const ask = (client_assertion: string, type = "jwt-bearer") =>
     Effect.map(
       askWith(url, {
-        client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        client_assertion_type: `urn:ietf:params:oauth:client-assertion-type:${type}`,
         client_assertion
       }),
-      ({ status }) => status
+      (response) =>
+        response.status === 200 ? "200" : String(json(response)["error_description"])
     )
+  return { ask, assert, now, url }
+})
+
+test("An assertion is valid once.", function*() {
+  const { ask, assert } = yield* withAssertions
   const good = yield* assert()
-  deepStrictEqual([yield* ask(good), yield* ask(good)], [200, 401])
-  const wrong = [
-    { iss: "other" },
-    { sub: "other" },
-    { aud: url },
-    { exp: now - 1 },
-    { exp: undefined },
-    { jti: undefined }
+  deepStrictEqual([yield* ask(good), yield* ask(good), yield* ask(yield* assert())], [
+    "200",
+    "The client_assertion was used before.",
+    "200"
+  ])
+})
+
+test("An assertion that is not valid is refused with its problem.", function*() {
+  const { ask, assert, now, url } = yield* withAssertions
+  const wrong: ReadonlyArray<readonly [changes: object, problem: string]> = [
+    [{ iss: "other" }, "has a missing or wrong iss"],
+    [{ sub: "other" }, "has a missing or wrong sub"],
+    [{ aud: url }, "has a missing or wrong aud"],
+    [{ exp: now - 1 }, "has expired"],
+    [{ exp: undefined }, "has a missing or wrong exp"],
+    [{ jti: undefined }, "has a missing or wrong jti"]
   ]
-  for (const changes of wrong) deepStrictEqual(yield* ask(yield* assert(changes)), 401)
-  deepStrictEqual(yield* ask(yield* assert({}, yield* newKey)), 401)
-  deepStrictEqual(yield* ask("no-assertion"), 401)
-  deepStrictEqual(yield* ask(yield* assert()), 200)
+  for (const [changes, problem] of wrong) {
+    deepStrictEqual(yield* ask(yield* assert(changes)), `The client_assertion ${problem}.`)
+  }
+  const notSigned = "The client_assertion must be a JWT signed with the client's key."
+  deepStrictEqual(yield* ask(yield* assert({}, yield* newKey)), notSigned)
+  deepStrictEqual(yield* ask("no-assertion"), notSigned)
+  deepStrictEqual(
+    yield* ask(yield* assert(), "saml2-bearer"),
+    "The client_assertion needs the client_assertion_type " +
+      "urn:ietf:params:oauth:client-assertion-type:jwt-bearer."
+  )
 })
 
 test("A client id alone is enough only if the option says so.", function*() {

@@ -6,7 +6,8 @@ import { createHash, randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
 import type * as Jose from "jose"
 import type { Client } from "../Client.js"
 import type { Request } from "./request.js"
@@ -47,6 +48,18 @@ const makeMemory = () => {
     clear: () => ends.clear()
   }
 }
+
+/** Explains an error of `jose` without its message, which may quote the assertion. */
+const problemOfAssertion = (error: unknown): string => {
+  if (!Predicate.hasProperty(error, "code")) return notSigned
+  if (error.code === "ERR_JWT_EXPIRED") return "has expired"
+  if (error.code !== "ERR_JWT_CLAIM_VALIDATION_FAILED") return notSigned
+  return Predicate.hasProperty(error, "claim")
+    ? `has a missing or wrong ${String(error.claim)}`
+    : notSigned
+}
+
+const notSigned = "must be a JWT signed with the client's key"
 
 export const make = (settings: Settings) => {
   const { dpop } = settings
@@ -130,7 +143,7 @@ export const make = (settings: Settings) => {
       return problem === undefined ? thumbprint : yield* Effect.fail(problem)
     })
 
-  /** Returns the client that signed the assertion, or nothing if it is not valid. */
+  /** Returns the client that signed the assertion, or fails with the end of a sentence about its problem. */
   const findSigner = (request: Request, assertion: string, clients: ReadonlyArray<Client>) =>
     Effect.gen(function*() {
       const jose = yield* loadJose
@@ -138,29 +151,38 @@ export const make = (settings: Settings) => {
       const now = DateTime.toEpochMillis(time)
       const verify = ({ clientId, publicKey = "" }: Client) =>
         Effect.gen(function*() {
-          const key = yield* Effect.tryPromise(() =>
-            jose.importSPKI(publicKey, jose.decodeProtectedHeader(assertion).alg ?? "")
-          )
-          const { payload } = yield* Effect.tryPromise(() =>
-            jose.jwtVerify(assertion, key, {
-              algorithms,
-              issuer: clientId,
-              subject: clientId,
-              audience: urlOf(request, settings),
-              requiredClaims: ["exp", "jti"],
-              currentDate: DateTime.toDateUtc(time)
-            })
-          )
+          const key = yield* Effect.tryPromise({
+            try: () =>
+              jose.importSPKI(publicKey, jose.decodeProtectedHeader(assertion).alg ?? ""),
+            catch: problemOfAssertion
+          })
+          const { payload } = yield* Effect.tryPromise({
+            try: () =>
+              jose.jwtVerify(assertion, key, {
+                algorithms,
+                issuer: clientId,
+                subject: clientId,
+                audience: urlOf(request, settings),
+                requiredClaims: ["exp", "jti"],
+                currentDate: DateTime.toDateUtc(time)
+              }),
+            catch: problemOfAssertion
+          })
           return payload
         })
+      let problem = "is of an unknown client"
       for (const client of clients) {
-        const payload = yield* Effect.option(verify(client))
-        if (Option.isNone(payload)) continue
-        const { exp = 0, jti } = payload.value
-        const isNew = isFirstUse(`${client.clientId} ${jti}`, exp * 1000, now)
-        return isNew ? client : undefined
+        const verified = yield* Effect.either(verify(client))
+        if (Either.isLeft(verified)) {
+          problem = verified.left
+          continue
+        }
+        const { exp = 0, jti } = verified.right
+        return isFirstUse(`${client.clientId} ${jti}`, exp * 1000, now)
+          ? client
+          : yield* Effect.fail("was used before")
       }
-      return undefined
+      return yield* Effect.fail(problem)
     })
 
   return { sendNonce, forgetNonces: Effect.sync(nonces.clear), checkProof, findSigner }

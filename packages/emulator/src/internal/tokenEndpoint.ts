@@ -184,16 +184,12 @@ const readAssertion = (
   Effect.gen(function*() {
     const id = form.get("client_id")
     const candidates = clients.filter(({ clientId }) => id === null || id === clientId)
-    const client = form.get("client_assertion_type") === assertionType
-      ? yield* signatures.findSigner(request, form.get("client_assertion") ?? "", candidates)
-      : undefined
-    return client === undefined
-      ? yield* refuse(
-        401,
-        "The client_assertion is not valid, was used before, or is of an unknown client.",
-        "invalid_client"
-      )
-      : { client, scope: form.get("scope") ?? "" }
+    const signer = form.get("client_assertion_type") === assertionType
+      ? signatures.findSigner(request, form.get("client_assertion") ?? "", candidates)
+      : Effect.fail(`needs the client_assertion_type ${assertionType}`)
+    const client = yield* Effect.catchAll(signer, (problem) =>
+      refuse(401, `The client_assertion ${problem}.`, "invalid_client"))
+    return { client, scope: form.get("scope") ?? "" }
   })
 
 /** Whether a client encoded, in either way, the form that the specification sends raw. */

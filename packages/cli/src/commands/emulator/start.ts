@@ -3,7 +3,11 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import { type Client, demoClient } from "@store-api/emulator/Client"
 import * as Emulator from "@store-api/emulator/Emulator"
 import type { EmulatorError } from "@store-api/emulator/EmulatorError"
-import { ApiResponse, steeringPath } from "@store-api/emulator/EmulatorOptions"
+import {
+  ApiResponse,
+  type ClientAuthentication,
+  steeringPath
+} from "@store-api/emulator/EmulatorOptions"
 import { IssuedToken } from "@store-api/emulator/IssuedToken"
 import * as Scenario from "@store-api/emulator/Scenario"
 import * as Effect from "effect/Effect"
@@ -61,13 +65,16 @@ export const start = (flagValues: FlagValues) =>
     )
     yield* Effect.mapError(Effect.forEach(scenarios, (name) => emulator.fail(name)), explain)
     yield* save(emulator.tokens)
+    const needsSecret = methods.length === 0 ||
+      methods.some((method) => !secretless.includes(method))
     const variables = variablesOf(
       emulator.url,
       client,
+      needsSecret,
       yield* Effect.forEach(Option.toArray(emulator.ca), caFile)
     )
     if (flagValues.dotenv !== undefined) yield* writeDotenv(flagValues.dotenv, variables)
-    yield* output.line(formatGreeting(flagValues.log, emulator.url, variables))
+    yield* output.line(formatGreeting(flagValues.log, emulator.url, variables, needsSecret))
     return yield* Effect.never
   }).pipe(Effect.scoped)
 
@@ -182,16 +189,20 @@ const caFile = (pem: string) =>
     configurationError("--tls needs a folder for temporary files that it may write to.")
   ))
 
-/** Leaves out a secret of the user. */
+/** The methods for which an application needs no secret. */
+const secretless: ReadonlyArray<ClientAuthentication> = ["private_key_jwt", "none"]
+
+/** Leaves out a secret of the user, and one that is not needed. */
 const variablesOf = (
   url: string,
   { clientId, clientSecret }: Client,
+  needsSecret: boolean,
   [caFile]: ReadonlyArray<string>
 ) => ({
   STORE_API_AUTH_URL: url,
   STORE_API_URL: url,
   STORE_API_CLIENT_ID: clientId,
-  ...(clientSecret === demoClient.clientSecret &&
+  ...(needsSecret && clientSecret === demoClient.clientSecret &&
     { STORE_API_CLIENT_SECRET: Redacted.value(clientSecret) }),
   ...(caFile !== undefined && { NODE_EXTRA_CA_CERTS: caFile })
 })
@@ -218,7 +229,12 @@ const writeDotenv = (file: string, variables: ShellVariables) =>
     )
   })
 
-const formatGreeting = (log: FlagValues["log"], url: string, variables: ShellVariables) => {
+const formatGreeting = (
+  log: FlagValues["log"],
+  url: string,
+  variables: ShellVariables,
+  needsSecret: boolean
+) => {
   const page = `http://127.0.0.1:${new URL(url).port}${steeringPath}`
   if (log === "json") {
     return JSON.stringify({ event: "listening", url, page, variables })
@@ -231,9 +247,9 @@ const formatGreeting = (log: FlagValues["log"], url: string, variables: ShellVar
     ...Object.entries(variables).map(([name, value]) =>
       `export ${name}='${value.replaceAll("'", "'\\''")}'`
     ),
-    ...(secretVariable in variables
-      ? []
-      : [`# ${secretVariable} is not printed: use the one that the emulator has`]),
+    ...(needsSecret && !(secretVariable in variables)
+      ? [`# ${secretVariable} is not printed: use the one that the emulator has`]
+      : []),
     ""
   ].join("\n")
 }

@@ -174,7 +174,7 @@ const signJwt = (claims: object, pem: string) => {
   return [...parts, signature.toString("base64url")].join(".")
 }
 
-test.live("--public-key is the key that verifies assertions of private_key_jwt", function*() {
+test.live("--public-key verifies assertions, for which no secret is printed", function*() {
   const user = yield* newUser({})
   const { privateKey, publicKey } = generateKeyPairSync("ec", {
     namedCurve: "P-256",
@@ -182,10 +182,11 @@ test.live("--public-key is the key that verifies assertions of private_key_jwt",
     publicKeyEncoding: { type: "spki", format: "pem" }
   })
   writeFileSync(join(user.cwd, "client.pem"), publicKey)
-  const { url } = yield* emulatorWith(
+  const { stdout, url } = yield* emulatorWith(
     "--client-authentication private_key_jwt --public-key client.pem",
     user
   )
+  assert.notInclude(stdout.text, secretVariable)
   const endpoint = `${url}/v1/oauth/accesstoken`
   const assertion = signJwt({
     iss: "demo-client",

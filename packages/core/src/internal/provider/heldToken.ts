@@ -52,7 +52,7 @@ export const hold = (
   // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
   // wall clock counts whole milliseconds, and may have moved during the acquisition. If it moved back, an old token may
   // seem new, but its times are the same as before.
-  const isOld = last !== undefined && !repeatedToken.expiresLater(token, last.token) &&
+  const isOld = last !== undefined && !repeatedToken.isExtended(last.token, token) &&
     (start <= startedAt.monotonic - 1 || Equal.equals(token.acquiredAt, last.token.acquiredAt))
   const since = {
     wall: token.acquiredAt.epochMillis,

@@ -2,6 +2,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Equal from "effect/Equal"
 import { AccessToken } from "../AccessToken.js"
+import { type Instant, monotonicStart } from "./instant.js"
 
 type Compared = Pick<AccessToken, "value" | "expiresAt">
 
@@ -27,6 +28,32 @@ const expiryTolerance = 2000
  */
 export const endOfRepeated = (known: number, end: number): number =>
   Math.abs(known - end) < expiryTolerance ? known : end
+
+/** A token, and when it expires by the monotonic clock. */
+export interface Ending {
+  readonly token: AccessToken
+  readonly end: number
+}
+
+/**
+ * The start of the lifetime by the monotonic clock. By that clock, the same token must not expire later than before,
+ * unless this acquisition asked for it. The wall clock counts whole milliseconds, and may have moved during the
+ * acquisition. If it moved back, an old token may seem new, but its times are the same as before.
+ */
+export const startOf = (
+  token: AccessToken,
+  last: Ending | undefined,
+  startedAt: Instant,
+  now: Instant
+): number => {
+  const start = monotonicStart(token, startedAt, now)
+  if (last === undefined || !sameValue(last.token, token)) return start
+  const isOld = start <= startedAt.monotonic - 1 ||
+    Equal.equals(token.acquiredAt, last.token.acquiredAt)
+  return isOld && !isExtended(last.token, token)
+    ? Math.min(start, last.end - lifeOf(token))
+    : start
+}
 
 /** In milliseconds. */
 export const lifeOf = (

@@ -411,4 +411,14 @@ describe("AccessTokenProvider, lifetimes", () => {
       yield* after("70 seconds", { state: "Fresh" })
     }
   )
+
+  providerTest(
+    "the lifetime grows when the same value arrives with the same acquiredAt and a later expiry",
+    (n) => tokenOfAge("extended", (n - 1) * 70_000, 100_000),
+    function*({ after }) {
+      yield* after(0, { gets: "extended" })
+      yield* after("70 seconds", { state: "Fresh", refreshes: "extended" })
+      yield* after("70 seconds", { state: "Fresh" })
+    }
+  )
 })

@@ -17,7 +17,7 @@ import { setUpScenario } from "./support/scenario.js"
 /** The base64 of a key in PEM. */
 const bodyOf = (pem: string) => pem.replace(/-----[A-Z ]+-----|\s/g, "")
 
-/** Runs a program at the lowest log level, and returns its spans and the lines of two loggers. */
+/** Runs a program at the lowest log level, and returns its spans and the lines of its logger. */
 const capture = <A, E, R>(program: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const spans: Array<Tracer.Span> = []
@@ -37,7 +37,6 @@ const capture = <A, E, R>(program: Effect.Effect<A, E, R>) =>
       Effect.provide(
         Logger.replace(Logger.defaultLogger, Logger.map(Logger.stringLogger, record))
       ),
-      Effect.provide(Logger.add(Logger.map(Logger.structuredLogger, record))),
       Logger.withMinimumLogLevel(LogLevel.All)
     )
     const attributes = spans.map(({ attributes }) => [...attributes])

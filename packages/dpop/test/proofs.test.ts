@@ -182,7 +182,8 @@ describe("a nonce", () => {
     deepStrictEqual(proofs().map((proof) => decodeJwt(proof)["nonce"]), [undefined, "first"])
   })
 
-  test("a repeat has the nonce of its own response, whatever came in between", function*() {
+  /** Sends another request before the first one is repeated, and returns the URL and the nonce of each proof. */
+  const withOtherBeforeRepeat = Effect.gen(function*() {
     const { client, proofs } = scripted(challenge("own"), withNonce("of another"), ok)
     let other: Effect.Effect<unknown> = Effect.void
     let prepared = 0
@@ -191,10 +192,27 @@ describe("a nonce", () => {
       return Effect.as(prepared === 2 ? other : Effect.void, request)
     })
     const proving = yield* bound(delayed)
-    other = Effect.exit(proving.get(`${api}/stock`))
+    other = Effect.exit(proving.execute(withToken(HttpClientRequest.get(`${api}/stock`))))
     yield* proving.execute(withToken(HttpClientRequest.get(`${api}/orders`)))
-    const last = decodeJwt(proofs()[2] ?? "")
-    deepStrictEqual([last["htu"], last["nonce"]], [`${api}/orders`, "own"])
+    return proofs().map((proof) => decodeJwt(proof)).map(({ htu, nonce }) => [htu, nonce])
+  })
+
+  test("a repeat has the nonce of its own response, whatever came in between", function*() {
+    deepStrictEqual((yield* withOtherBeforeRepeat)[2], [`${api}/orders`, "own"])
+  })
+
+  test("no other request gets the nonce of a challenge before its repeat", function*() {
+    deepStrictEqual((yield* withOtherBeforeRepeat)[1], [`${api}/stock`, undefined])
+  })
+
+  test("the nonce of a challenge stays if the response to its repeat has none", function*() {
+    const { client, proofs } = scripted(challenge("own"), ok)
+    const proving = yield* bound(client)
+    const get = proving.execute(withToken(HttpClientRequest.get(`${api}/orders`)))
+    yield* get
+    yield* get
+    const nonces = proofs().map((proof) => decodeJwt(proof)["nonce"])
+    deepStrictEqual(nonces, [undefined, "own", "own"])
   })
 })
 

@@ -48,24 +48,29 @@ export const withProofs = (
   return (client) => {
     const send = (
       request: HttpClientRequest.HttpClientRequest,
-      ownNonce: string | undefined
+      own: Nonce | undefined
     ): Sending => {
       const receive = (
         response: HttpClientResponse.HttpClientResponse | undefined,
         result: Sending
       ): Sending => {
-        const nonce = response?.headers["dpop-nonce"]
-        if (response === undefined || nonce === undefined) return result
-        nonces.set(originOf(response), nonce)
-        // The next proof of the origin has this nonce too, but another response may have replaced it by then.
-        return ownNonce === undefined && isRepeatable(request) && isChallenge(response)
-          ? Effect.zipRight(release(response), send(request, nonce))
-          : result
+        if (response === undefined) return result
+        const nonce = nonceIn(response)
+        if (
+          nonce !== undefined && own === undefined && isRepeatable(request) &&
+          isChallenge(response)
+        ) {
+          // No other request gets this nonce before the repeat has used it, because it may be valid once.
+          return Effect.zipRight(release(response), send(request, nonce))
+        }
+        const next = nonce ?? own
+        if (next !== undefined) nonces.set(next.origin, next.value)
+        return result
       }
       // Signs after the `mapRequest` of the client, which may change the URL, and again for each of its retries.
       const provingClient = HttpClient.mapRequestEffect(
         client,
-        (request) => prove(request, ownNonce)
+        (request) => prove(request, own?.value)
       )
       return Effect.matchEffect(provingClient.execute(request), {
         onSuccess: (response) => receive(response, Effect.succeed(response)),
@@ -91,9 +96,18 @@ const header = "dpop"
 const boundToken = ({ headers }: HttpClientRequest.HttpClientRequest): string | undefined =>
   /^DPoP (\S+)$/i.exec(headers["authorization"] ?? "")?.[1]
 
-/** A nonce belongs to the server that sent it, which may be another one if the client follows redirects. */
-const originOf = ({ request }: HttpClientResponse.HttpClientResponse): string =>
-  new URL(request.url).origin
+interface Nonce {
+  readonly value: string
+  /** Of the server that sent it, which may be another one than that of the request if the client follows redirects. */
+  readonly origin: string
+}
+
+const nonceIn = (
+  { headers, request }: HttpClientResponse.HttpClientResponse
+): Nonce | undefined => {
+  const value = headers["dpop-nonce"]
+  return value === undefined ? undefined : { value, origin: new URL(request.url).origin }
+}
 
 /** Whether the request is one to an API, and its body can be sent again. A raw body may contain a stream. */
 const isRepeatable = (request: HttpClientRequest.HttpClientRequest): boolean =>
@@ -105,9 +119,9 @@ const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = [
   "FormData"
 ]
 
-/** Whether the API wants a nonce (RFC 9449 §9). */
 const parseUrl = Option.liftThrowable((url: string) => new URL(url))
 
+/** Whether the API wants a nonce (RFC 9449 §9). */
 const isChallenge = ({ headers, status }: HttpClientResponse.HttpClientResponse): boolean =>
   status === 401 && /\buse_dpop_nonce\b/.test(headers["www-authenticate"] ?? "")
 

@@ -24,7 +24,7 @@ import * as proxy from "./internal/proxy.js"
  *
  * Bun replaces undici. There, `fetch` sends all requests and reads the proxy variables, and layers fail with
  * `ConfigurationError` if you set an option, except `proxy: "env"`. Bun sends even requests to this machine through the
- * proxy, unless `NO_PROXY` names it.
+ * proxy, unless `NO_PROXY` names it. On Deno, undici sends all requests, because Deno's `fetch` ignores the options.
  *
  * @see layer
  *

@@ -68,6 +68,10 @@ const libraryRules = {
       "MemberExpression[object.name='Date'][property.name='now']",
       "Use Effect's Clock for time."
     ),
+    restricted(
+      "MemberExpression[object.name='URL'][property.name='canParse']",
+      "On Node 20 and 22 it refuses host names beyond ASCII once it is hot: Option.liftThrowable."
+    ),
     restricted("NewExpression[callee.name='Date']", "Use Effect's Clock for time."),
     restricted(
       "MemberExpression[object.name='Math'][property.name='random']",

@@ -20,6 +20,7 @@ const { values: { effect4, out, test } } = parsed(usage, {
 })
 
 install()
+process.stdout.write(`Building the packages for Effect ${effect4 ? 4 : 3}: some minutes…\n`)
 const { buildEffect4 } = await import("../effect4/generate.mjs")
 if (effect4) buildEffect4({})
 else build()
@@ -34,7 +35,7 @@ const { install: command, packages, problems } = await (effect4
   : checked(pack(folder)))
 for (const problem of problems) process.stdout.write(`${problem}\n`)
 if (problems.length > 0) process.exit(1)
-if (out !== undefined) process.stdout.write(command)
+process.stdout.write(out === undefined ? "To keep the tarballs, add --out FOLDER.\n" : command)
 if (effect4 && test) await (await import("./bothMajors.mjs")).tryBoth(work, packages)
 // Ends the programs that still run.
 process.exit()

@@ -292,7 +292,7 @@ export const rules: ReadonlyArray<Rule> = [
     "gives an entry that replaces another its own lifetime",
     ({ put, remaining }) =>
       Effect.forEach(
-        [60_000, 30_000, 60_000],
+        [59_500, 29_500, 59_500],
         (lifetime) => expectCountdown(Effect.as(put("one", lifetime), lifetime), 0, remaining)
       )
   ),
@@ -317,7 +317,7 @@ export const rules: ReadonlyArray<Rule> = [
       inOrder(
         otherKey("other").put("one", minute),
         put("one", minute),
-        expect("remove with another entry", remove("another"), false),
+        expect("remove with another entry", remove("two"), false),
         expect("get after that", get, "one"),
         expect("remove", remove("one"), true),
         expect("get after remove", get, undefined),

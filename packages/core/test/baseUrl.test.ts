@@ -2,8 +2,21 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { shows } from "@store-api/testing/renderings"
 import { prop } from "@store-api/testing/test"
-import { Effect, Either, Exit, FastCheck as FC } from "effect"
-import { baseUrl, endpointUrl, isLoopback } from "../src/internal/baseUrl.js"
+import { Effect, Either, Exit, FastCheck as FC, Option } from "effect"
+import { baseUrl, endpointUrl, isLoopback, parseUrl } from "../src/internal/baseUrl.js"
+
+describe("parseUrl", () => {
+  it("reads a host beyond ASCII, however often it is called", () => {
+    const hosts = Array.from(
+      { length: 20_000 },
+      () => Option.map(parseUrl("https://b\u00fccher.example/v1"), ({ host }) => host)
+    )
+    deepStrictEqual(
+      new Set(hosts.map(Option.getOrUndefined)),
+      new Set(["xn--bcher-kva.example"])
+    )
+  })
+})
 
 describe("baseUrl", () => {
   const loopback = [

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { FileTokenStore } from "@store-api/platform-node"
 import * as jumpingClocks from "@store-api/testing/jumpingClocks"
+import { asyncProperty } from "@store-api/testing/test"
 import { Effect, FastCheck as fc } from "effect"
 import { newFolder } from "./support/tokenFolder.js"
 
@@ -45,7 +46,7 @@ describe("processes that share a token in files", () => {
       ] as const
       let requests = 0
       await fc.assert(
-        fc.asyncProperty(...arbitraries, async (fleet, events) => {
+        asyncProperty(...arbitraries, async (fleet, events) => {
           const report = await runWithFiles(1, fleet, events)
           deepStrictEqual([
             jumpingClocks.unexplained(fleet, report),

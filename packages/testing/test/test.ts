@@ -40,6 +40,17 @@ const tupleOf = <T extends ReadonlyArray<unknown>>(
     unknown
   > as fc.Arbitrary<T>
 
+/**
+ * A property that lets the event loop turn before each of its runs. In virtual time, a whole property may otherwise run
+ * at one turn, and Vitest fails if a worker reads none of its messages for a minute.
+ */
+export const asyncProperty = <T extends [unknown, ...Array<unknown>]>(
+  ...definition: [...Arbitraries<T>, (...values: T) => Promise<void>]
+): fc.IAsyncPropertyWithHooks<T> =>
+  fc.asyncProperty<T>(...definition).beforeEach(() =>
+    new Promise((resolve) => setImmediate(resolve))
+  )
+
 /** Declares a property test. */
 export const prop = <T extends readonly [unknown, ...ReadonlyArray<unknown>]>(
   title: string,
@@ -47,9 +58,14 @@ export const prop = <T extends readonly [unknown, ...ReadonlyArray<unknown>]>(
   check: (values: T) => void,
   { fastCheck }: Options = {}
 ): void =>
-  it(title, () => {
-    fc.assert(fc.property(tupleOf(arbitraries), check), fastCheck)
-  })
+  it(
+    title,
+    () =>
+      fc.assert(
+        asyncProperty(tupleOf(arbitraries), async (values) => check(values)),
+        fastCheck
+      )
+  )
 
 /** Declares a property test whose check is an effect. */
 export const propEffect = <T extends readonly [unknown, ...ReadonlyArray<unknown>], E>(
@@ -61,6 +77,6 @@ export const propEffect = <T extends readonly [unknown, ...ReadonlyArray<unknown
     title,
     () =>
       fc.assert(
-        fc.asyncProperty(tupleOf(arbitraries), (values) => Effect.runPromise(check(values)))
+        asyncProperty(tupleOf(arbitraries), (values) => Effect.runPromise(check(values)))
       )
   )

@@ -1,7 +1,11 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { ConfigurationError } from "../AccessTokenError.js"
 import { checkKinds, composed, unusable } from "./options.js"
+
+/** Not `URL.canParse`, which on Node 20 and 22 refuses host names beyond ASCII after some hundred calls. */
+export const parseUrl = Option.liftThrowable((text: string) => new URL(text))
 
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
 export const isLoopback = (url: URL): boolean =>
@@ -20,8 +24,8 @@ export const baseUrl = (
   const text = Predicate.hasProperty(value, "href") ? value.href : value
   if (!Predicate.isString(text)) return fail("is not a URL that starts with https://")
   if (text.trim() === "") return fail("is empty")
-  if (!URL.canParse(text)) return fail("is not a URL that starts with https://")
-  const url = new URL(text)
+  const url = Option.getOrUndefined(parseUrl(text))
+  if (url === undefined) return fail("is not a URL that starts with https://")
   if (!/^https?:$/.test(url.protocol)) return fail("must be an https URL")
   if (url.username !== "" || url.password !== "") {
     return fail("must not contain a user name or password")

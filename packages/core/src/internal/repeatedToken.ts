@@ -2,6 +2,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Equal from "effect/Equal"
 import { AccessToken } from "../AccessToken.js"
+import type { Instant } from "./instant.js"
 
 type Compared = Pick<AccessToken, "value" | "expiresAt">
 
@@ -10,12 +11,9 @@ export const sameValue = (
   b: Pick<AccessToken, "value">
 ): boolean => Equal.equals(a.value, b.value)
 
-export const expiresLater = (a: Compared, b: Compared): boolean =>
-  a.expiresAt.epochMillis > b.expiresAt.epochMillis
-
 /** Whether an acquisition brought no progress: the same token again, or one that expires no later. */
 export const isRepeated = (last: Compared, token: Compared): boolean =>
-  sameValue(last, token) || !expiresLater(token, last)
+  sameValue(last, token) || token.expiresAt.epochMillis <= last.expiresAt.epochMillis
 
 /** By how much the expiry of a repeated token may differ, in milliseconds: a second, and the time of the request. */
 const expiryTolerance = 2000
@@ -27,6 +25,41 @@ const expiryTolerance = 2000
  */
 export const endOfRepeated = (known: number, end: number): number =>
   Math.abs(known - end) < expiryTolerance ? known : end
+
+/** A token, and when it expires by the monotonic clock. */
+export interface Ending {
+  readonly token: AccessToken
+  readonly end: number
+}
+
+/**
+ * The start of the lifetime by the monotonic clock, from the distance of `acquiredAt` to the wall clock now. A source
+ * returns the times of that moment, so a jump of the wall clock before it does not count. If the token was requested in
+ * this acquisition, the distance to the wall clock at its start counts too: a simple source reads the clock before its
+ * request, and the wall clock may have moved back since.
+ *
+ * By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
+ * wall clock counts whole milliseconds, and may have moved during the acquisition. If it moved back, an old token may
+ * seem new, but its times are the same as before.
+ */
+export const startOf = (
+  token: AccessToken,
+  last: Ending | undefined,
+  startedAt: Instant,
+  now: Instant
+): number => {
+  const acquiredAt = token.acquiredAt.epochMillis
+  const start = Math.min(
+    now.monotonic + Math.min(acquiredAt - now.wall, 0),
+    startedAt.monotonic + Math.max(acquiredAt - startedAt.wall, 0)
+  )
+  if (last === undefined || !sameValue(last.token, token)) return start
+  const isOld = start <= startedAt.monotonic - 1 ||
+    Equal.equals(token.acquiredAt, last.token.acquiredAt)
+  return isOld && !isExtended(last.token, token)
+    ? Math.min(start, last.end - lifeOf(token))
+    : start
+}
 
 /** In milliseconds. */
 export const lifeOf = (

@@ -197,6 +197,21 @@ describe("AccessTokenProvider, clocks", () => {
     }
   )
 
+  test("a wall clock that moved back does not extend the lifetime of a token that arrived twice a part of a millisecond apart", function*() {
+    const same = yield* Effect.withClock(token("same"), VirtualClock.make().clock)
+    yield* withProvider(() => Effect.succeed(same), function*({ after, provider, virtual }) {
+      yield* provider.get
+      yield* virtual.advance(50 * minute + 0.7)
+      // The wall clock counts whole milliseconds.
+      virtual.jump(-0.7)
+      yield* provider.refresh
+      yield* virtual.advance("7 minutes")
+      virtual.jump(-57 * minute)
+      yield* provider.refresh
+      yield* after("4 minutes", { state: "Expired" })
+    })
+  })
+
   providerTest(
     "get fails with ClockMovedBack once when the wall clock moves back during the acquisition",
     (n, virtual) =>
@@ -393,6 +408,16 @@ describe("AccessTokenProvider, lifetimes", () => {
     function*({ after }) {
       yield* after(0, { gets: "sliding" })
       yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })
+      yield* after("70 seconds", { state: "Fresh" })
+    }
+  )
+
+  providerTest(
+    "the lifetime grows when the same value arrives with the same acquiredAt and a later expiry",
+    (n) => tokenOfAge("extended", (n - 1) * 70_000, 100_000),
+    function*({ after }) {
+      yield* after(0, { gets: "extended" })
+      yield* after("70 seconds", { state: "Fresh", refreshes: "extended" })
       yield* after("70 seconds", { state: "Fresh" })
     }
   )

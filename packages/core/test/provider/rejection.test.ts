@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import type { AccessTokenProvider } from "@store-api/core"
+import { asyncProperty } from "@store-api/testing/test"
 import { Effect, FastCheck as fc, Option } from "effect"
 import {
   heldRenewals,
@@ -169,7 +170,7 @@ describe("AccessTokenProvider, rejection", () => {
     async () => {
       let reached = 0
       await fc.assert(
-        fc.asyncProperty(rhythm, fc.boolean(), async (rhythm, recovers) => {
+        asyncProperty(rhythm, fc.boolean(), async (rhythm, recovers) => {
           // So long a lifetime that no token expires: each further request replaces a rejected token.
           const requests = await tokenRequests(rhythm, {
             lifetime: 1e9,
@@ -191,7 +192,7 @@ describe("AccessTokenProvider, rejection", () => {
     "an API that rejects everything costs at most 5 more token requests plus one per minute if tokens expire meanwhile",
     () =>
       fc.assert(
-        fc.asyncProperty(
+        asyncProperty(
           rhythm,
           fc.integer({ min: 10_000, max: hour }),
           async (bursts, lifetime) => {

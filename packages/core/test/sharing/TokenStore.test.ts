@@ -154,6 +154,12 @@ const bugs: ReadonlyArray<
     "even 3 seconds"
   ],
   [
+    "lifetimes are rounded up to seconds",
+    puts((entry, life) => [entry, Math.ceil(life / 1000) * 1000]),
+    "gives an entry that replaces another its own lifetime",
+    "wrong by"
+  ],
+  [
     "what remains is in seconds",
     remains((millis) => millis / 1000),
     "returns what remains",
@@ -236,6 +242,18 @@ const bugs: ReadonlyArray<
               Option.match(entry, { onNone: () => "", onSome: ({ entry }) => entry })
             )
         )
+    }),
+    "removes an entry only if it was not replaced",
+    "remove with another entry returned true instead of false"
+  ],
+  [
+    "remove compares the length",
+    ({ get, remove }) => ({
+      remove: (key, entry) =>
+        Effect.flatMap(get(key), (found) => {
+          const stored = Option.getOrUndefined(found)?.entry
+          return remove(key, stored?.length === entry.length ? stored : entry)
+        })
     }),
     "removes an entry only if it was not replaced",
     "remove with another entry returned true instead of false"

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import * as jumpingClocks from "@store-api/testing/jumpingClocks"
+import { asyncProperty } from "@store-api/testing/test"
 import { Effect, FastCheck as fc } from "effect"
 import { hour, minute } from "../support/scriptedSource.js"
 
@@ -61,7 +62,7 @@ describe("random events", () => {
       ] as const
       let requests = 0
       await fc.assert(
-        fc.asyncProperty(...arbitraries, async (fleet, events) => {
+        asyncProperty(...arbitraries, async (fleet, events) => {
           const report = await runIn(fleet, events)
           deepStrictEqual([wrong(fleet, report), jumpingClocks.failed(report)], [[], []])
           requests += report.requests

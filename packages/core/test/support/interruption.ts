@@ -2,6 +2,7 @@
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, it } from "@effect/vitest"
 import { AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
+import { asyncProperty } from "@store-api/testing/test"
 import { Effect, Exit, FastCheck as fc, Fiber, Layer, Redacted, Ref, Stream } from "effect"
 import { valueOf } from "./scriptedSource.js"
 
@@ -99,7 +100,7 @@ export const interruption = (
 
   it("interrupting any callers at any moment affects no other caller", () =>
     fc.assert(
-      fc.asyncProperty(
+      asyncProperty(
         scenario,
         ({ callers, delays }) => Effect.runPromise(interrupting(callers, delays))
       ),

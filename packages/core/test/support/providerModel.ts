@@ -7,6 +7,7 @@ import {
   TokenSource
 } from "@store-api/core"
 import { isFailure } from "@store-api/testing/effectMajor"
+import { asyncProperty } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import {
   Cause,
@@ -587,7 +588,7 @@ export const keepsTheRules = (runs: number): void => {
     async () => {
       let requests = 0
       await fc.assert(
-        fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 30 }), async (steps) => {
+        asyncProperty(fc.array(step, { minLength: 3, maxLength: 30 }), async (steps) => {
           requests += await Effect.runPromise(check(steps))
         }),
         { numRuns, seed }

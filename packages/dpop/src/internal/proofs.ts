@@ -7,6 +7,7 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { sha256, type SigningKey } from "./signingKey.js"
 
@@ -29,8 +30,9 @@ export const withProofs = (
   ): Effect.Effect<HttpClientRequest.HttpClientRequest> =>
     Effect.gen(function*() {
       // The client refuses such a URL.
-      if (!URL.canParse(request.url)) return request
-      const { origin, pathname } = new URL(request.url)
+      const url = Option.getOrUndefined(parseUrl(request.url))
+      if (url === undefined) return request
+      const { origin, pathname } = url
       const token = boundToken(request)
       const proof = yield* key.sign({
         jti: globalThis.crypto.randomUUID(),
@@ -104,6 +106,8 @@ const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = [
 ]
 
 /** Whether the API wants a nonce (RFC 9449 §9). */
+const parseUrl = Option.liftThrowable((url: string) => new URL(url))
+
 const isChallenge = ({ headers, status }: HttpClientResponse.HttpClientResponse): boolean =>
   status === 401 && /\buse_dpop_nonce\b/.test(headers["www-authenticate"] ?? "")
 

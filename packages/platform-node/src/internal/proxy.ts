@@ -2,6 +2,7 @@ import * as Undici from "@effect/platform-node/Undici"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { unusable } from "./options.js"
@@ -65,8 +66,9 @@ const bypassForLoopback = <R>(
       )
   )
 
-const isDirect = (origin: string): boolean =>
-  URL.canParse(origin) && isLoopback(new URL(origin))
+const isDirect = (origin: string): boolean => Option.exists(parseUrl(origin), isLoopback)
+
+const parseUrl = Option.liftThrowable((text: string) => new URL(text))
 
 const readVariables = () =>
   [readVariable("HTTP_PROXY"), readVariable("HTTPS_PROXY")].filter(({ url }) => url !== "")

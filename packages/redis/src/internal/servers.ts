@@ -116,12 +116,14 @@ const readUrl = (text: string): Option.Option<Servers> =>
 const decode = Option.liftThrowable(decodeURIComponent)
 
 const readHost = (isSecure: boolean, text: string, defaultPort: number) => {
-  const url = `redis://${text}`
-  if (text === "" || !URL.canParse(url)) return Option.none()
-  const { hostname, port } = new URL(url)
-  const host = hostname.replace(/[[\]]/g, "")
-  return Option.some(addressOf(isSecure, host, port === "" ? defaultPort : Number(port)))
+  if (text === "") return Option.none()
+  return Option.map(parseUrl(`redis://${text}`), ({ hostname, port }) => {
+    const host = hostname.replace(/[[\]]/g, "")
+    return addressOf(isSecure, host, port === "" ? defaultPort : Number(port))
+  })
 }
+
+const parseUrl = Option.liftThrowable((text: string) => new URL(text))
 
 /** Node sends the name of a server (SNI, RFC 6066 §3) only when it is given, and no address. */
 const addressOf = (isSecure: boolean, host: string, port: number): Address =>

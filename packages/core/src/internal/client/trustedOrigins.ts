@@ -1,8 +1,9 @@
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type ConfigurationError, UntrustedOriginError } from "../../AccessTokenError.js"
-import { baseUrl } from "../baseUrl.js"
+import { baseUrl, parseUrl } from "../baseUrl.js"
 import * as httpErrors from "../httpErrors.js"
 import * as manualRedirect from "../manualRedirect.js"
 import { checkKinds, composed, unusable } from "../options.js"
@@ -55,11 +56,11 @@ const scheme = /^[a-z][a-z\d+.-]*:/i
 const absolute = /^https?:\/\//i
 
 /** Returns the origin of a URL, or a description that equals no origin. */
-export const originOf = (url: string): string => {
-  if (!URL.canParse(url)) return "an invalid URL"
-  const { origin, protocol } = new URL(url)
-  return origin === "null" ? `a ${protocol} URL` : origin
-}
+export const originOf = (url: string): string =>
+  Option.match(parseUrl(url), {
+    onNone: () => "an invalid URL",
+    onSome: ({ origin, protocol }) => origin === "null" ? `a ${protocol} URL` : origin
+  })
 
 /** Removes what the parser of URLs ignores at both ends: spaces and control characters. */
 const trim = (url: string): string =>

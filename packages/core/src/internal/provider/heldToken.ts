@@ -1,10 +1,9 @@
 /** A cached token, and its lifetime by both clocks. */
 import * as DateTime from "effect/DateTime"
-import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenExpiredError } from "../../AccessTokenError.js"
-import { elapsed, type Instant, monotonicStart } from "../instant.js"
+import { elapsed, type Instant } from "../instant.js"
 import * as lifetime from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
 import * as tokenPolicy from "./tokenPolicy.js"
@@ -14,6 +13,8 @@ export interface Held {
   /** When its lifetime started, by both clocks, and how long it is, in milliseconds. */
   readonly since: Instant
   readonly life: number
+  /** When it expires by the monotonic clock. */
+  readonly end: number
   readonly arrivedAt: Instant
   /** The source made no progress: it returned the valid token before it again, or another one that expires no later. */
   readonly repeated: boolean
@@ -41,23 +42,14 @@ export const hold = (
 ): Held => {
   const repeated = last !== undefined && isValid(last, now) &&
     repeatedToken.isRepeated(last.token, received)
-  const lastEnd = last !== undefined && repeatedToken.sameValue(last.token, received)
-    ? endOf(last)
-    : Infinity
-  const start = monotonicStart(received, startedAt, now)
+  const start = repeatedToken.startOf(received, last, startedAt, now)
   const end = start + repeatedToken.lifeOf(received)
-  const knownEnd = repeated ? repeatedToken.endOfRepeated(lastEnd, end) : end
+  const knownEnd = repeated && repeatedToken.sameValue(last.token, received)
+    ? repeatedToken.endOfRepeated(last.end, end)
+    : end
   const token = repeatedToken.withLife(received, Math.floor(knownEnd - start))
   const life = repeatedToken.lifeOf(token)
-  // By the monotonic clock, the same token must not expire later than before, unless this acquisition asked for it. The
-  // wall clock counts whole milliseconds, and may have moved during the acquisition. If it moved back, an old token may
-  // seem new, but its times are the same as before.
-  const isOld = last !== undefined && !repeatedToken.expiresLater(token, last.token) &&
-    (start <= startedAt.monotonic - 1 || Equal.equals(token.acquiredAt, last.token.acquiredAt))
-  const since = {
-    wall: token.acquiredAt.epochMillis,
-    monotonic: isOld ? Math.min(start, lastEnd - life) : start
-  }
+  const since = { wall: token.acquiredAt.epochMillis, monotonic: start }
   const margins = tokenPolicy.margins(
     policy,
     repeated ? repeatedToken.lifeOfRepeated(life - elapsed(since, now)) : life,
@@ -68,6 +60,7 @@ export const hold = (
     token,
     since,
     life,
+    end: start + life,
     arrivedAt: now,
     repeated,
     margins,
@@ -79,9 +72,6 @@ export const hold = (
     exit: Exit.succeed(token)
   }
 }
-
-/** When it expires by the monotonic clock. */
-const endOf = ({ life, since }: Held): number => since.monotonic + life
 
 /** Whether the wall clock moved back before its start, so that its age is unknown. */
 const isBefore = (now: Instant, { since }: Held): boolean =>

@@ -33,6 +33,8 @@ export interface KnownEnd {
   readonly entry: string
   readonly value: AccessToken["value"]
   readonly end: number
+  /** What the source returned last. */
+  readonly last?: repeatedToken.Ending
 }
 
 /** A token, and the moment at which its times are right by the wall clock of this process. */
@@ -72,7 +74,7 @@ export const make = (
       const readEnd = at.monotonic + Duration.toMillis(stored.remaining) - took
       const end = yield* Ref.modify(knownEnd, (known) => {
         const end = known?.entry === stored.entry ? Math.min(known.end, readEnd) : readEnd
-        return [end, { entry: stored.entry, value: fields.value, end }]
+        return [end, { ...known, entry: stored.entry, value: fields.value, end }]
       })
       const found = foundOf(fields, wanted.maxLife, {
         remaining: end - at.monotonic,
@@ -102,7 +104,7 @@ export const make = (
       Effect.gen(function*() {
         if (isRejected(received, wanted)) return
         const known = yield* Ref.get(knownEnd)
-        const start = instant.monotonicStart(received, startedAt, at)
+        const start = repeatedToken.startOf(received, known?.last, startedAt, at)
         const receivedEnd = start + repeatedToken.lifeOf(received)
         const isKnown = known !== undefined && repeatedToken.sameValue(known, received)
         const end = isKnown ? repeatedToken.endOfRepeated(known.end, receivedEnd) : receivedEnd
@@ -111,7 +113,8 @@ export const make = (
         )
         // As late as possible, because a process can be frozen at any moment.
         if (!(yield* mayStore)) return
-        yield* Ref.set(knownEnd, { entry, value: received.value, end })
+        const last = { token: received, end }
+        yield* Ref.set(knownEnd, { entry, value: received.value, end, last })
         const now = yield* instant.now
         const left = end - now.monotonic
         // It may have expired by now, and a store expects no negative duration, and no fraction of a millisecond.

@@ -110,7 +110,8 @@ const strictest = {
 
 /**
  * Installs packed packages with the versions of the README into a new folder, compiles the README's program and all
- * public modules there, and imports the modules with `node`. Returns the folder. Throws at the first problem.
+ * public modules there, and imports and requires the modules with `node`. Returns the folder. Throws at the first
+ * problem.
  *
  * @returns {Promise<string>}
  */
@@ -195,6 +196,9 @@ export const consumer = async (folder, { installer, major, node, packages, sourc
   ) {
     throw new Error(`Of ${modules.length} modules, imported: ${wrong.join(", ")}`)
   }
+  // CommonJS loads ES modules since Node 20.19.
+  write("require.cjs", `for (const path of ${JSON.stringify(open)}) require(path)`)
+  await run(folder, node, ["require.cjs"])
   return folder
 }
 

@@ -24,7 +24,7 @@ import * as proxy from "./internal/proxy.js"
  *
  * Bun replaces undici. There, `fetch` sends all requests and reads the proxy variables, and layers fail with
  * `ConfigurationError` if you set an option, except `proxy: "env"`. Bun sends even requests to this machine through the
- * proxy, unless `NO_PROXY` names it.
+ * proxy, unless `NO_PROXY` names it. On Deno, undici sends all requests, because Deno's `fetch` ignores the options.
  *
  * @see layer
  *
@@ -113,7 +113,7 @@ export const layerDispatcher = (
 
 /**
  * Provides an `HttpClient` that reuses its connections, and decodes responses that are compressed with gzip, deflate
- * (with the header of zlib, RFC 9110 §8.4.1.2), br, or zstd where Node has it, and with several of them. It does not
+ * (with the header of zlib, RFC 9110 §8.4.1.2, or without), br, or zstd where Node has it, and with several of them. It does not
  * ask for compression: for that, set the header `Accept-Encoding`. Fails with `ConfigurationError` when an option or a
  * proxy variable is unusable. Building the layer sends no request.
  *

@@ -52,6 +52,8 @@ export interface PromiseStoreAuth extends AsyncDisposable {
    * - It sends bytes without a content type as `application/octet-stream`, and a `User-Agent` of `store-api` if the
    *   request has none.
    * - It ignores `dispatcher`, because the option `http` determines the connections, unless you give it a `fetch`.
+   * - On Deno, and with a dispatcher of your own, it uses only the method, headers, body, signal and `redirect` of a
+   *   request.
    *
    * Read or cancel the body of each response: until then it holds a connection.
    */
@@ -121,7 +123,7 @@ export interface FetchOptions {
    * `init`, and must not follow redirects if `init.redirect` is `"manual"`. If you pass the global `fetch`, the one at
    * the time of each request is used, so a mock that you install later receives the requests too. Not allowed together
    * with `http`. Default: undici for token requests and the global `fetch` for API requests, with the connections of
-   * `http`.
+   * `http`. On Deno, and with a dispatcher of your own, undici sends the API requests too.
    */
   readonly fetch?: typeof globalThis.fetch | undefined
 }

@@ -1,5 +1,13 @@
 import * as Http from "node:http"
-import { brotliCompressSync, constants, createGzip, deflateSync, gzipSync } from "node:zlib"
+import * as Zlib from "node:zlib"
+import {
+  brotliCompressSync,
+  constants,
+  createGzip,
+  deflateRawSync,
+  deflateSync,
+  gzipSync
+} from "node:zlib"
 import { HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -7,9 +15,12 @@ import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-n
 import { httpReason } from "@store-api/testing/effectMajor"
 import { at, get, listen, until } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
-import { Effect, Layer, Option, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 
 type Encode = (bytes: Uint8Array) => Uint8Array
+
+// From Node 22.15; the types are those of Node 20.
+const { zstdCompressSync } = Zlib as { readonly zstdCompressSync?: Encode }
 
 /** Codings as servers write them, and what the header says of them. */
 const codings: Readonly<Record<string, Encode>> = {
@@ -19,7 +30,11 @@ const codings: Readonly<Record<string, Encode>> = {
   deflate: deflateSync,
   br: brotliCompressSync,
   "gzip, br": (bytes) => brotliCompressSync(gzipSync(bytes)),
-  "deflate,GZip": (bytes) => gzipSync(deflateSync(bytes))
+  "deflate,GZip": (bytes) => gzipSync(deflateSync(bytes)),
+  // Without the header of zlib, as some servers send it.
+  "Deflate": deflateRawSync,
+  " gzip ,  identity": gzipSync,
+  ...zstdCompressSync === undefined ? {} : { zstd: zstdCompressSync }
 }
 
 const tokenBody = JSON.stringify({
@@ -55,17 +70,6 @@ const startCompressing = (
 
 const http = { proxy: "none" } as const
 
-test.live("undici's warning that its interceptor is experimental is not printed", function*() {
-  const warnings: Array<string> = []
-  const listener = ({ message }: Error) => warnings.push(message)
-  process.on("warning", listener)
-  yield* Effect.scoped(Layer.build(NodeHttp.layer(http)))
-  process.emitWarning("control")
-  yield* until(() => warnings.length > 0)
-  process.off("warning", listener)
-  deepStrictEqual(warnings, ["control"])
-})
-
 describe("NodeHttp decodes responses", () => {
   test.live.each(Object.keys(codings))(
     "with the coding %s, of the endpoint and of the API",
@@ -79,7 +83,8 @@ describe("NodeHttp decodes responses", () => {
     }
   )
 
-  test.live.each(Object.keys(codings))(
+  // Node's own `fetch` leaves a list with identity as it is.
+  test.live.each(Object.keys(codings).filter((coding) => !coding.includes("identity")))(
     "with the coding %s, for the fetch of the promise API",
     function*(coding) {
       const { url } = yield* startCompressing(coding)
@@ -150,6 +155,15 @@ describe("NodeHttp decodes responses", () => {
       assert.strictEqual(yield* Effect.provide(get(url), NodeHttp.layer(http)), "")
     }
   )
+
+  test.live("and ignores what follows the end of gzip", function*() {
+    const server = Http.createServer((_request, response) => {
+      response.writeHead(200, { "Content-Encoding": "gzip" })
+      response.end(Buffer.concat([gzipSync("the orders"), Buffer.alloc(8)]))
+    })
+    const { url } = yield* listen(server)
+    assert.strictEqual(yield* Effect.provide(get(url), NodeHttp.layer(http)), "the orders")
+  })
 
   test.live("while they arrive", function*() {
     const zip = createGzip({ flush: constants.Z_SYNC_FLUSH })

@@ -59,6 +59,22 @@ describe("a dispatcher of the user", () => {
     yield* Effect.promise(dispose)
   })
 
+  test.live("lets fetch reject if a redirect is an error", function*() {
+    const dispatcher = yield* makeMock
+    dispatcher.get(url).intercept({ path: "/moved" }).reply(302, "", {
+      headers: { location: "/elsewhere" }
+    }).times(2)
+    const { dispose, fetch } = PromiseStoreAuth.make({ ...at(url), http: { dispatcher } })
+    const response = yield* Effect.promise(() => fetch("/moved"))
+    assert.strictEqual(response.status, 302)
+    const error = yield* Effect.flip(Effect.tryPromise({
+      try: () => fetch("/moved", { redirect: "error" }),
+      catch: (error) => error
+    }))
+    assert.instanceOf(error, TypeError)
+    yield* Effect.promise(dispose)
+  })
+
   const endings: ReadonlyArray<
     readonly [
       name: string,

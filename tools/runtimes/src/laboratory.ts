@@ -36,7 +36,8 @@ const start = (setup: Setup) =>
       url: emulator.url,
       elsewhere: emulator.elsewhere.url,
       clientId,
-      clientSecret: Redacted.value(clientSecret)
+      clientSecret: Redacted.value(clientSecret),
+      ca: Option.getOrUndefined(emulator.ca)
     }
   })
 

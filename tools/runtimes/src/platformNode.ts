@@ -1,9 +1,40 @@
 /** Further checks for runtimes with the modules of Node: both modules with a client of their own. */
-import { NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { AccessTokenError, type StoreAuth } from "@store-api/core"
+import { type NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import { Effect } from "effect"
-import { type Check, check, equal, holds, store } from "./Check.js"
+import { type Check, check, equal, errorOf, holds, store } from "./Check.js"
 
 const refused = ["connections", "ca", "cert", "key", "dispatcher"] as const
+
+/** Sends three requests at a time with each module, and returns their statuses. */
+const sendWithBoth = (
+  options: StoreAuth.SecretOptions & { readonly http: NodeHttp.Options }
+) => {
+  const three = <A, E>(request: Effect.Effect<A, E>) =>
+    Effect.all([request, request, request], { concurrency: "unbounded" })
+  const promised = <A>(evaluate: () => Promise<A>) =>
+    Effect.tryPromise({ try: evaluate, catch: (error) => error })
+  return {
+    NodeStoreAuth: Effect.gen(function*() {
+      const { client } = yield* NodeStoreAuth.make(options)
+      return yield* three(
+        Effect.flatMap(client.get("/orders"), ({ status, text }) => Effect.as(text, status))
+      )
+    }),
+    PromiseStoreAuth: Effect.gen(function*() {
+      const { dispose, fetch } = PromiseStoreAuth.make(options)
+      const statuses = yield* three(promised(async () => {
+        const response = await fetch("/orders")
+        await response.text()
+        return response.status
+      }))
+      yield* promised(dispose)
+      return statuses
+    })
+  }
+}
 
 /** Bun replaces undici, so it cannot honour these options. */
 const bun: ReadonlyArray<Check> = [
@@ -12,9 +43,72 @@ const bun: ReadonlyArray<Check> = [
     for (const name of refused) {
       // Any value, because only its presence counts.
       const http = { [name]: "a value" } as object
-      const error = yield* Effect.flip(NodeStoreAuth.make({ ...options, http }))
-      equal("the error", error._tag, "ConfigurationError")
-      holds(`the sentence names ${name}`, error.message.includes(`http.${name} `))
+      const send = sendWithBoth({ ...options, http })
+      for (const module of modules) {
+        const error = yield* errorOf(send[module])
+        holds(`the error of ${module}`, error instanceof AccessTokenError.ConfigurationError)
+        holds(`the sentence names ${name}`, String(error).includes(`http.${name} `))
+      }
+    }
+  })
+]
+
+/** Listens until the scope closes, and returns the URL. */
+const listenOn = (server: Server) =>
+  Effect.acquireRelease(
+    Effect.async<string>((resume) => {
+      server.listen(0, "127.0.0.1", () => {
+        const { port } = server.address() as AddressInfo
+        resume(Effect.succeed(`http://127.0.0.1:${port}`))
+      })
+    }),
+    () => Effect.sync(() => server.close())
+  )
+
+/** Counts the connections to a server that takes its time. */
+const startCounting = Effect.gen(function*() {
+  let connections = 0
+  const server = createServer((_request, response) => {
+    setTimeout(() => response.end("the orders"), 50)
+  }).on("connection", () => connections++)
+  return { url: yield* listenOn(server), connections: () => connections }
+})
+
+const modules = ["NodeStoreAuth", "PromiseStoreAuth"] as const
+
+const ok = [200, 200, 200]
+
+/** All others honour the options, for token requests and for API requests. */
+const others: ReadonlyArray<Check> = [
+  check("http.ca is trusted", function*() {
+    const { emulator: { ca }, options } = yield* store({ tls: true })
+    const send = sendWithBoth({ ...options, http: { ca } })
+    for (const module of modules) equal(`the statuses of ${module}`, yield* send[module], ok)
+  }),
+  check("http.connections limits the sockets to the API", function*() {
+    const { options } = yield* store()
+    for (const module of modules) {
+      const { connections, url } = yield* startCounting
+      const send = sendWithBoth({ ...options, apiUrl: url, http: { connections: 1 } })
+      equal(`the statuses of ${module}`, yield* send[module], ok)
+      equal(`the sockets of ${module}`, connections(), 1)
+    }
+  }),
+  check("http.proxy refuses requests to the API, whose name only it can resolve", function*() {
+    const { options } = yield* store()
+    const proxy = createServer().on("connect", (_request, socket) => {
+      socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+    })
+    const url = yield* listenOn(proxy)
+    const send = sendWithBoth({
+      ...options,
+      apiUrl: "http://api.store.example",
+      allowInsecure: true,
+      http: { proxy: new URL(url) }
+    })
+    for (const module of modules) {
+      const error = yield* errorOf(send[module])
+      holds(`the error of ${module} names the proxy`, String(error).includes("(407)"))
     }
   })
 ]
@@ -37,5 +131,5 @@ export const checks: ReadonlyArray<Check> = [
     equal("token requests", yield* emulator.tokenRequests, 1)
     yield* Effect.promise(dispose)
   }),
-  ..."Bun" in globalThis ? bun : []
+  ..."Bun" in globalThis ? bun : others
 ]

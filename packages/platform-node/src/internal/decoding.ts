@@ -1,66 +1,125 @@
+import * as Stream from "node:stream"
 import * as Zlib from "node:zlib"
 import * as Undici from "@effect/platform-node/Undici"
 import { constVoid } from "effect/Function"
 
-/** Decodes gzip, deflate and br. Before undici 7.15, which has no interceptor for it, returns the dispatcher itself. */
-export const decode = (dispatcher: Undici.Dispatcher): Undici.Dispatcher => {
-  const interceptor = makeInterceptor()
-  return interceptor === undefined
-    ? dispatcher
-    : dispatcher.compose((dispatch) => {
-      const decoding = interceptor((options, handler) =>
-        dispatch(options, withoutEmptyBodies(handler))
-      )
-      // The response to HEAD has the headers of one to GET, and no body to decode.
-      return (options, handler) =>
-        (options.method === "HEAD" ? dispatch : decoding)(options, handler)
-    })
-}
+type Handler = Undici.Dispatcher.DispatchHandler
+type On = Required<Handler>
+type Controller = Parameters<On["onResponseData"]>[0]
 
-/** Replaces an empty body by an encoded one, because the interceptor would take it for one that ended too early. */
-const withoutEmptyBodies = (handler: Undici.Dispatcher.DispatchHandler) => {
-  let coding = ""
-  let isEmpty = true
-  return Object.assign(new Undici.DecoratorHandler(handler), {
-    onResponseStart: (...parameters: Parameters<On["onResponseStart"]>) => {
-      const [, status, headers] = parameters
-      coding = status === 204 || status === 304
-        ? ""
-        : String(headers["content-encoding"] ?? "").toLowerCase()
-      handler.onResponseStart?.(...parameters)
+/** Decodes gzip, deflate, br, and zstd where Node has it. Leaves responses with another coding as they are. */
+export const decode = (dispatcher: Undici.Dispatcher): Undici.Dispatcher =>
+  dispatcher.compose((dispatch) => (options, handler) =>
+    // The response to HEAD has the headers of one to GET, and no body to decode.
+    dispatch(options, options.method === "HEAD" ? handler : decodeFor(handler))
+  )
+
+/** The interceptor of undici is experimental, warns of that, and decodes no raw deflate. */
+const decodeFor = (handler: Handler): Handler => {
+  const decorated = new Undici.DecoratorHandler(handler) as On
+  let makers: ReadonlyArray<Make> = []
+  let decoding: Decoding | undefined
+  return Object.assign(new Undici.DecoratorHandler(decorated), {
+    onResponseStart: (
+      ...[controller, status, headers, message]: Parameters<On["onResponseStart"]>
+    ) => {
+      makers = status === 204 || status === 304
+        ? []
+        : makersOf([headers["content-encoding"] ?? []].flat().join())
+      const { "content-encoding": _coding, "content-length": _length, ...others } = headers
+      const kept = makers.length === 0 ? headers : others
+      decorated.onResponseStart(controller, status, kept, message)
     },
-    onResponseData: (...parameters: Parameters<On["onResponseData"]>) => {
-      isEmpty = false
-      handler.onResponseData?.(...parameters)
-    },
-    onResponseEnd: (...parameters: Parameters<On["onResponseEnd"]>) => {
-      const encoders = coding.split(",").map((name) => encoderOf[name.trim()])
-      if (isEmpty && encoders.every((encode) => encode !== undefined)) {
-        const nothing: Buffer = Buffer.alloc(0)
-        const encoded = encoders.reduce((bytes, encode) => encode(bytes), nothing)
-        handler.onResponseData?.(parameters[0], encoded)
+    onResponseData: (...[controller, chunk]: Parameters<On["onResponseData"]>) => {
+      if (makers.length === 0) {
+        decorated.onResponseData(controller, chunk)
+        return
       }
-      handler.onResponseEnd?.(...parameters)
+      // Not before the first chunk: an empty body is not encoded, and the first byte tells the kind of deflate.
+      decoding ??= start(makers, decorated, controller, chunk)
+      decoding.write(chunk)
+    },
+    onResponseEnd: (...[controller, trailers]: Parameters<On["onResponseEnd"]>) => {
+      if (decoding === undefined) decorated.onResponseEnd(controller, trailers)
+      else decoding.end(trailers)
+    },
+    onResponseError: (...[controller, error]: Parameters<On["onResponseError"]>) => {
+      decoding?.destroy()
+      decorated.onResponseError(controller, error)
     }
   })
 }
 
-const encoderOf: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
-  gzip: Zlib.gzipSync,
-  "x-gzip": Zlib.gzipSync,
-  deflate: Zlib.deflateSync,
-  br: Zlib.brotliCompressSync
+interface Decoding {
+  readonly write: (chunk: Buffer) => void
+  readonly end: (trailers: Parameters<On["onResponseEnd"]>[1]) => void
+  readonly destroy: () => void
 }
 
-type On = Required<Undici.Dispatcher.DispatchHandler>
+const start = (
+  makers: ReadonlyArray<Make>,
+  handler: On,
+  controller: Controller,
+  chunk: Buffer
+): Decoding => {
+  const decoders = makers.map((make, index) => make(index === 0 ? chunk : zlibHeader))
+  const [first] = decoders
+  const last = decoders.at(-1)
+  const pause = controller.pause.bind(controller)
+  const resume = controller.resume.bind(controller)
+  let trailers: Parameters<On["onResponseEnd"]>[1] | undefined
+  // After its end, a request can no longer be aborted.
+  const fail = (error: Error) =>
+    trailers === undefined
+      ? controller.abort(error)
+      : handler.onResponseError(controller, error)
+  // The reader of the response pauses what it gets, and a full decoder what arrives.
+  Object.assign(controller, { pause: () => last?.pause(), resume: () => last?.resume() })
+  first?.on("drain", resume)
+  last?.on("data", (decoded: Buffer) => handler.onResponseData(controller, decoded))
+  last?.on("end", () => handler.onResponseEnd(controller, trailers ?? {}))
+  if (decoders.length === 1) first?.on("error", fail)
+  else Stream.pipeline(decoders, (error) => error && fail(error))
+  return {
+    write: (chunk) => {
+      if (first?.write(chunk) === false) pause()
+    },
+    end: (given) => {
+      trailers = given
+      first?.end()
+    },
+    destroy: () => decoders.forEach((decoder) => decoder.on("error", constVoid).destroy())
+  }
+}
 
-/** Without undici's warning that its interceptor is experimental, about which users of this library can do nothing. */
-const makeInterceptor = () => {
-  const { decompress } = Undici.interceptors as Partial<typeof Undici.interceptors>
-  if (decompress === undefined) return undefined
-  const emitWarning: unknown = Reflect.get(process, "emitWarning")
-  process.emitWarning = constVoid
-  const interceptor = decompress({ skipErrorResponses: false })
-  Reflect.set(process, "emitWarning", emitWarning)
-  return interceptor
+type Make = (chunk: Uint8Array) => Stream.Transform
+
+/** Only the coding that was applied last is looked at: what is inside another one is not known yet. */
+const zlibHeader = Uint8Array.of(0x78, 0x9c)
+
+/** Some servers send deflate without the header of zlib, whose first byte ends with 8 (RFC 1950 §2.2). */
+const makeInflate: Make = ([byte = 0]) =>
+  byte % 16 === 8 ? Zlib.createInflate() : Zlib.createInflateRaw()
+
+// From Node 22.15; the types are those of Node 20.
+const { createZstdDecompress: makeZstd } = Zlib as { readonly createZstdDecompress?: Make }
+
+const makerOf: Readonly<Record<string, Make | undefined>> = {
+  gzip: () => Zlib.createGunzip(),
+  "x-gzip": () => Zlib.createGunzip(),
+  deflate: makeInflate,
+  br: () => Zlib.createBrotliDecompress(),
+  zstd: makeZstd === undefined ? undefined : () => makeZstd(zlibHeader)
+}
+
+/** More codings than any server applies would only cost memory. */
+const mostCodings = 5
+
+/** Returns none if a coding is unknown. The last coding was applied last, so it is decoded first. */
+const makersOf = (codings: string): ReadonlyArray<Make> => {
+  const names = codings.toLowerCase().split(",").map((name) => name.trim()).filter((name) =>
+    name !== "" && name !== "identity"
+  )
+  const makers = names.reverse().flatMap((name) => makerOf[name] ?? [])
+  return makers.length === names.length && names.length <= mostCodings ? makers : []
 }

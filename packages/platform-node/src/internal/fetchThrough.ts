@@ -1,6 +1,5 @@
 import { Readable } from "node:stream"
 import type * as Undici from "@effect/platform-node/Undici"
-import * as Effect from "effect/Effect"
 
 /** `fetch` as the library calls it. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>
@@ -15,21 +14,15 @@ export const fetchThrough = (dispatcher: Undici.Dispatcher): Send =>
   { body, headers, method = "GET", signal }
 ) => {
   const { origin, pathname, search } = new URL(url)
-  // eslint-disable-next-line no-restricted-syntax -- a promise is what `fetch` returns
-  return Effect.runPromise(Effect.map(
-    Effect.promise(() =>
-      dispatcher.request({
-        origin,
-        path: pathname + search,
-        method: method, // `fetch` takes any
-        headers: Object.fromEntries(new Headers(headers)),
-        // Bytes, or a stream of the web, which undici iterates.
-        body: (body ?? null) as Readable | Uint8Array | null,
-        signal: signal ?? null
-      })
-    ),
-    (response) => responseOf(response, method)
-  ))
+  return dispatcher.request({
+    origin,
+    path: pathname + search,
+    method: method, // `fetch` takes any
+    headers: Object.fromEntries(new Headers(headers)),
+    // Bytes, or a stream of the web, which undici iterates.
+    body: (body ?? null) as Readable | Uint8Array | null,
+    signal: signal ?? null
+  }).then((response) => responseOf(response, method))
 }
 
 const responseOf = (

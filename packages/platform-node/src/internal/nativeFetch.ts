@@ -8,6 +8,7 @@ import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import type { HttpMethod } from "@effect/platform/HttpMethod"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
 import * as Context from "effect/Context"
@@ -75,8 +76,10 @@ const makeFetch = (
 ): Effect.Effect<Send, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
     if (bun.isRunning()) return (url, init) => globalThis.fetch(url, init)
-    if (options.dispatcher !== undefined) {
-      return fetchThrough(yield* dispatchers.make(options))
+    // Deno's own `fetch` takes no dispatcher, so it would ignore all options.
+    if (options.dispatcher !== undefined || "Deno" in globalThis) {
+      const services = yield* Layer.build(NodeHttp.layerDispatcher(options))
+      return fetchThrough(Context.get(services, NodeHttpClient.Dispatcher))
     }
     const dispatcher = dispatchers.forFetch(yield* dispatchers.make(options))
     // The DOM types lack `dispatcher`.
@@ -215,15 +218,26 @@ const send = (
     },
     catch: (error) => {
       // `fetch` has the status of the proxy in its cause only.
-      const refusal = proxy.describeRefusal(error)
-      const cause = refusal === undefined ? error : new TypeError(refusal, { cause: error })
+      const sentence = proxy.describeRefusal(error) ??
+        // It has no message if a connection failed at each of several addresses.
+        (error instanceof AggregateError ? "fetch failed" : undefined)
+      const cause = sentence === undefined ? error : new TypeError(sentence, { cause: error })
       return new HttpClientError.RequestError({ request, reason: "Transport", cause })
     }
-  }).pipe(Effect.map((response) => {
+  }).pipe(Effect.flatMap((response) => {
+    const { body, status } = response
+    // A dispatcher does not know this option of `fetch`.
+    if (call.request.redirect === "error" && redirects.includes(status)) {
+      body?.cancel().catch(constVoid)
+      const cause = new TypeError("fetch failed", { cause: new Error("unexpected redirect") })
+      return new HttpClientError.RequestError({ request, reason: "Transport", cause })
+    }
     call.response = response
-    if (response.body !== null) calls.set(response.body, call)
-    return HttpClientResponse.fromWeb(request, response)
+    if (body !== null) calls.set(body, call)
+    return Effect.succeed(HttpClientResponse.fromWeb(request, response))
   }))
+
+const redirects: ReadonlyArray<number> = [301, 302, 303, 307, 308]
 
 /** `fetch` counts the bytes itself, and undici refuses a second count. */
 const headersOf = ({ body, headers }: HttpClientRequest.HttpClientRequest) =>

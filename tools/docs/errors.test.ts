@@ -176,7 +176,7 @@ describe(errorsPage, () => {
 
   it("says which errors have no retryAt", () => {
     const page = read(errorsPage).replace(/\s+/g, " ")
-    const [, text] = /These never have one: ([^.]+)\./.exec(page) ?? []
+    const [, text] = /waits for it\. ([^.]+) never have one\./.exec(page) ?? []
     const without = [...acquisitionErrors]
       .filter(([, error]) =>
         AccessTokenError.withRetryAt(error, Option.some(at)).retryAt === undefined

@@ -70,7 +70,7 @@ export interface ApiOutcome {
  * @since 1.0.0
  * @category models
  */
-export interface RequiredOptions {
+export interface Requirements {
   /** The emulator may accept other methods too. */
   readonly clientAuthentication?: ClientAuthentication | undefined
   /** Exactly these nonces. */
@@ -93,7 +93,7 @@ export interface Scenario<Outcome = TokenOutcome | ApiOutcome> {
   /** The outcome that a correct client has. */
   readonly outcome: Outcome
   /** Options for `Emulator.make` or `Emulator.layer`. With others, `fail` refuses the scenario by name. */
-  readonly options: RequiredOptions
+  readonly options: Requirements
 }
 
 /**

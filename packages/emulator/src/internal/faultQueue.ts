@@ -102,7 +102,7 @@ const stepsOf = (source: Script | Scenario.Name) =>
 
 /** Returns the options of a scenario that the emulator does not have, each with the value that it needs. */
 export const missingOptions = (
-  { clientAuthentication, dpop, tls }: Scenario.RequiredOptions,
+  { clientAuthentication, dpop, tls }: Scenario.Requirements,
   settings: Settings
 ) => {
   const { methods } = settings

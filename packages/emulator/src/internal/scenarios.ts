@@ -1,10 +1,10 @@
 /** The scripts by name, each with the outcome that a correct client has. */
 import { Buffer } from "node:buffer"
 import * as Fault from "../Fault.js"
-import type { RequiredOptions } from "../Scenario.js"
+import type { Requirements } from "../Scenario.js"
 
 const scenarioWith =
-  (options: RequiredOptions) => <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
+  (options: Requirements) => <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
     outcome,
     script,
     options

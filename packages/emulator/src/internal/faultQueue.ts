@@ -117,7 +117,7 @@ export const make = (settings: Settings) => {
             "is missing, this fault needs it: start the emulator with `tls: true` or --tls"
           )
         }
-        queue.push(...steps.map((step): Fault => ({ ...step, times: times ?? step.times })))
+        for (const step of steps) queue.push({ ...step, times: times ?? step.times })
       }),
     /**
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.

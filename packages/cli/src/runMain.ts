@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { exitCodes } from "./CommandError.js"
+import { visible } from "./output.js"
 
 // A closed pipe (`| head`) ends the run without an error, unless the API has responded with one. The run continues if
 // only standard error is closed.
@@ -44,7 +45,7 @@ export const runMain = (
       if (Exit.isSuccess(exit)) process.exit(Number(exit.value))
       if (Cause.isInterruptedOnly(exit.cause)) process.exit(interruptedCode)
       process.stderr.write(
-        `store-api failed unexpectedly: ${String(Cause.squash(exit.cause))}\n`,
+        `store-api failed unexpectedly: ${visible(String(Cause.squash(exit.cause)))}\n`,
         () => {
           process.exit(exitCodes.unexpected.code)
         }

@@ -86,6 +86,28 @@ test.live.runIf(process.platform !== "darwin")(
   }
 )
 
+/** The new profile and the message, with a folder of tokens in `.env`. */
+const addFromDotenv = (...args: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const { text, user } = yield* inFile
+    writeFileSync(join(user.cwd, ".env"), `${text}\nSTORE_API_TOKEN_FOLDER=theirs`)
+    const { code, stderr } = yield* runProcess(user, ["profile", "add", "mine", ...args])
+    assert.strictEqual(code, 0, stderr)
+    return { saved: readFileSync(join(profilesOf(user), "mine.env"), "utf8"), stderr }
+  })
+
+test.live("profile add ignores the folder of tokens in a .env that nobody named", function*() {
+  const { saved, stderr } = yield* addFromDotenv()
+  assert.notInclude(saved, "STORE_API_TOKEN_FOLDER")
+  assert.match(stderr, /mine\.env: all from \.env\. The/)
+})
+
+test.live("profile add saves the folder of tokens in a file of --dotenv, and says so", function*() {
+  const { saved, stderr } = yield* addFromDotenv("--dotenv", ".env")
+  assert.match(saved, /^STORE_API_TOKEN_FOLDER=.*theirs/m)
+  assert.match(stderr, /: all from \.env; STORE_API_TOKEN_FOLDER from \.env\. The/)
+})
+
 test.live.each(
   [
     ["stderr", { STORE_API_CLIENT_SECRET: "another" }, 4],
@@ -384,15 +406,16 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
     deepStrictEqual([code, printed], [130, ""])
   })
 
-  test.live("a terminal does not show a secret that is pasted too early, with the lines before it", function*() {
-    const user = yield* newUser({})
+  test.live("a terminal takes all answers that are pasted at once, and does not show the secret", function*() {
+    const { emulator, user: withSettings } = yield* started
+    const names = Object.keys(withSettings.env).filter((name) => name.startsWith("STORE_API_"))
+    const user = without(withSettings, ...names)
     const { end, shows, type } = yield* startProcess(user, ["profile", "add"], terminal)
     assert.isTrue(yield* shows(/URL of the token service/))
-    yield* type(`http://127.0.0.1:9\r\rme\r${demoSecret}\r`)
-    assert.isTrue(yield* shows(/URL of the API/))
-    yield* type("\u0003")
+    yield* type(`${emulator.url}\r\rdemo-client\r${demoSecret}\r`)
     const { code, stdout } = yield* end
-    assert.strictEqual(code, 130)
+    assert.strictEqual(code, 0, stdout)
+    assert.match(stdout, /Client id: .*demo-client/)
     assert.notInclude(stdout, demoSecret)
   })
 

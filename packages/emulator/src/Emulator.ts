@@ -182,7 +182,7 @@ export const make = (
     }
     const server = yield* listen(
       resolvedSettings,
-      app.serve(parts),
+      yield* app.serve(parts),
       yield* app.acceptConnection(parts)
     )
     return {

@@ -11,7 +11,7 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
-import { Clock, Effect } from "effect"
+import { Clock, DateTime, Effect, Option, Redacted } from "effect"
 import { askToken, callApi, connect, formType, getToken, send, steer, until } from "./utils.js"
 
 const chromium = (process.env["PATH"] ?? "").split(delimiter)
@@ -354,6 +354,64 @@ describe("the requests by which the page steers", () => {
     yield* until(Effect.sync(() => text.includes("{\"id\":210,")))
     assert.isBelow(text.match(/^data: /gm)?.length ?? 11, 10)
     assert.match(text.slice(text.lastIndexOf("data: ")), /"requests":\[\{"id":11,/)
+  })
+
+  /** 10 000 tokens of an earlier emulator, and how often the first or the last of them was read. */
+  const manyTokens = () => {
+    const now = DateTime.unsafeNow()
+    const reads = { first: 0, last: 0 }
+    const tokens = Array.from({ length: 10_000 }, (_, index) => ({
+      id: index + 1,
+      value: Redacted.make(`invented-token-${index}`),
+      clientId: "demo-client",
+      scope: "",
+      issuedAt: now,
+      expiresAt: DateTime.add(now, { hours: 1 }),
+      revokedAt: Option.none()
+    }))
+    const count = (index: number, name: keyof typeof reads) =>
+      Object.defineProperty(tokens[index], "scope", {
+        enumerable: true,
+        get: () => {
+          reads[name]++
+          return ""
+        }
+      })
+    count(0, "first")
+    count(9_999, "last")
+    return { reads, tokens }
+  }
+
+  /** The events of three pages, which are open for a second. */
+  const threePages = (tokens: Emulator.Options["tokens"]) =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make({ steering: true, tokens })
+      const started = performance.now()
+      const pages = yield* Effect.all(Effect.replicate(connect(url), 3))
+      const texts = pages.map((socket) => {
+        const page = { text: "" }
+        socket.on("data", (chunk: Buffer) => (page.text += chunk.toString()))
+        socket.write(`GET /_emulator/events HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`)
+        return page
+      })
+      yield* until(Effect.sync(() => texts.every(({ text }) => text.includes("data: "))))
+      yield* Effect.sleep("1 second")
+      return { elapsed: performance.now() - started, texts: texts.map(({ text }) => text) }
+    })
+
+  test.live("the pages share a computation of the state, which uses only the newest tokens", function*() {
+    const { reads, tokens } = manyTokens()
+    const before = { ...reads }
+    const { elapsed } = yield* threePages(tokens)
+    const [first, last] = [reads.first - before.first, reads.last - before.last]
+    assert.isAbove(last, first + 3)
+    assert.isAtMost(last - first, elapsed / 100 + 1)
+  })
+
+  test.live("a page receives the state once if nothing changes", function*() {
+    const { texts } = yield* threePages(manyTokens().tokens)
+    deepStrictEqual(texts.map((text) => text.match(/^data: /gm)?.length), [1, 1, 1])
+    assert.match(texts[0] ?? "", /"tokens":\[\{"id":9801,/)
   })
 
   test.live("requests that steer meet no fault on an emulator whose connections fail or use TLS", function*() {

@@ -321,7 +321,9 @@ test.live.each(rows)(
       headers["www-authenticate"],
       challenged ? "Basic realm=\"store-api\"" : undefined
     )
-    const correct = isBasic ? demoBasic : options.clientAuthentication === post.clientAuthentication ? { body: demoPost } : {}
+    const isPost = options.clientAuthentication === "client_secret_post"
+    const otherwise = isPost ? { body: demoPost } : {}
+    const correct = isBasic ? demoBasic : otherwise
     assert.strictEqual(
       (yield* askToken(url, correct)).status,
       200,

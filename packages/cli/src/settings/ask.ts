@@ -1,4 +1,5 @@
 /** Asks a person for a line on the terminal. */
+import type { Key } from "node:readline"
 import { Writable } from "node:stream"
 import * as Effect from "effect/Effect"
 import { Host } from "../Host.js"
@@ -25,6 +26,12 @@ export const ask = (prompt: string, check: Check, isSecret = false): Effect.Effe
     const { stderr, stdin } = (yield* Host).process
     // Loaded only to ask, so that the command starts sooner.
     const { createInterface } = yield* Effect.promise(() => import("node:readline"))
+    // Ctrl+C and Ctrl+D close the interface without an answer.
+    let answer: Effect.Effect<string> = Effect.interrupt
+    let rest = ""
+    const keep = (_text: unknown, { sequence = "" }: Key) => {
+      if (answer !== Effect.interrupt) rest += sequence
+    }
     return yield* Effect.async<string>((resume) => {
       const output = isSecret
         ? new Writable({ write: (_text, _encoding, done) => done() })
@@ -41,8 +48,7 @@ export const ask = (prompt: string, check: Check, isSecret = false): Effect.Effe
         stderr.write(isSecret ? `${problem}${prompt}` : problem)
         lines.prompt(true)
       }
-      // Ctrl+C and Ctrl+D close the interface without an answer.
-      let answer: Effect.Effect<string> = Effect.interrupt
+      stdin.on("keypress", keep)
       lines.on("line", (text) => {
         const problem = check(text)
         if (problem !== undefined) {
@@ -60,5 +66,12 @@ export const ask = (prompt: string, check: Check, isSecret = false): Effect.Effe
       })
       show()
       return Effect.sync(() => lines.close())
-    })
+    }).pipe(
+      Effect.ensuring(Effect.sync(() => {
+        stdin.off("keypress", keep)
+        // The rest of what was pasted answers the next questions.
+        const unread = rest.replace(/^(\r\n?|\n)/, "")
+        if (unread !== "") stdin.unshift(unread)
+      }))
+    )
   })

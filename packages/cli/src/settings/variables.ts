@@ -65,9 +65,9 @@ export const readVariablesOrDefault = (flagValues: FlagValues): Read =>
     if (found.length === 0) {
       return yield* readFromProfile(flagValues, defaultProfile, "The default profile")
     }
-    if (found.every(({ isImplicit }) => isImplicit)) {
+    if (found.some(({ isImplicit }) => isImplicit)) {
       yield* note(
-        "The settings are those of the .env in this folder, not of the default profile. " +
+        "Settings are those of the .env in this folder, not of the default profile. " +
           "To select the profile, use --profile default."
       )
     }

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { parseEnv } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
@@ -14,6 +15,7 @@ import {
   profilesOf,
   refuses,
   run,
+  start,
   type User,
   withEnv,
   without
@@ -523,6 +525,24 @@ test.live("profile add asks on a terminal for each missing setting until it can 
   ]])
 })
 
+test.live.each([["\\r", "\r"], ["\\n", "\n"], ["\\r\\n", "\r\n"]])(
+  "answers that are pasted at once answer all questions of profile add, with %s between them",
+  function*([, lineBreak]) {
+    const { blue, folder, user } = yield* started
+    const { end, stdin } = yield* start(user, ["profile", "add", "mine"], { screen: {} })
+    stdin.write(["auth.example", blue.url, "", "blue", secret, ""].join(lineBreak))
+    const { code, stderr } = yield* end
+    assert.strictEqual(code, 0, stderr)
+    const saved = parseEnv(Fs.readFileSync(join(folder, "mine.env"), "utf8"))
+    deepStrictEqual({ ...saved }, {
+      STORE_API_AUTH_URL: blue.url,
+      STORE_API_CLIENT_ID: "blue",
+      STORE_API_CLIENT_SECRET: secret,
+      STORE_API_TOKEN_FOLDER: join(user.cwd, "state", "store-api", "tokens")
+    })
+  }
+)
+
 test.live("profile add names the missing settings if it cannot ask", function*() {
   const message =
     /^store-api: STORE_API_AUTH_URL, .* are not set\. Set them in the environment or in \.env, .*-file\.\n$/
@@ -609,7 +629,7 @@ test.live("a note says that settings in .env apply instead of the default profil
   assert.strictEqual(clientOf(stdout), "green")
   assert.match(
     stderr,
-    /^store-api: The settings are those of the \.env .*--profile default\.\n$/
+    /^store-api: Settings are those of the \.env .*--profile default\.\n$/
   )
 })
 

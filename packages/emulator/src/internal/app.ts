@@ -14,42 +14,42 @@ import * as steering from "./steering.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
 
 /** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */
-export const serve = (parts: steering.Parts) => {
-  const { faults, log, secondOrigin, settings } = parts
-  const signatures = signatureChecks.make(settings)
-  const usedSockets = new WeakSet<Socket>()
-  return Effect.gen(function*() {
-    const request = yield* requests.readRequest(settings)
-    if (settings.steering && steering.isFor(request)) {
-      return yield* steering.respond(request, parts)
-    }
-    const { socket } = request.incoming
-    const isReused = usedSockets.has(socket)
-    usedSockets.add(socket)
-    const endpoint = request.kind === "token" ? tokenEndpoint : protectedApi
-    return yield* log.record(request, endpoint.maxBodyBytes, (exchange) => {
-      const fault = faults.take(request.kind, isReused)
-      const because = Option.map(Option.fromNullable(fault), nameOfFault)
-      exchange.update({ reason: because })
-      const respond = Effect.zipRight(
-        signatures.sendNonce(request),
-        endpoint.respond(exchange, signatures)
-      )
-      const regular = Effect.catchAll(respond, ({ reason, response }) => {
-        exchange.update({ reason: Option.orElse(because, () => Option.some(reason)) })
-        return Effect.succeed(response)
-      })
-      return fault === undefined
-        ? regular
-        : perform(fault, {
-          ...exchange,
-          regular,
-          secondOrigin,
-          forgetNonces: signatures.forgetNonces
+export const serve = (parts: steering.Parts) =>
+  Effect.gen(function*() {
+    const { faults, log, secondOrigin, settings } = parts
+    const signatures = signatureChecks.make(settings)
+    const usedSockets = new WeakSet<Socket>()
+    const steer = yield* steering.make(parts)
+    return Effect.gen(function*() {
+      const request = yield* requests.readRequest(settings)
+      if (settings.steering && steering.isFor(request)) return yield* steer(request)
+      const { socket } = request.incoming
+      const isReused = usedSockets.has(socket)
+      usedSockets.add(socket)
+      const endpoint = request.kind === "token" ? tokenEndpoint : protectedApi
+      return yield* log.record(request, endpoint.maxBodyBytes, (exchange) => {
+        const fault = faults.take(request.kind, isReused)
+        const because = Option.map(Option.fromNullable(fault), nameOfFault)
+        exchange.update({ reason: because })
+        const respond = Effect.zipRight(
+          signatures.sendNonce(request),
+          endpoint.respond(exchange, signatures)
+        )
+        const regular = Effect.catchAll(respond, ({ reason, response }) => {
+          exchange.update({ reason: Option.orElse(because, () => Option.some(reason)) })
+          return Effect.succeed(response)
         })
+        return fault === undefined
+          ? regular
+          : perform(fault, {
+            ...exchange,
+            regular,
+            secondOrigin,
+            forgetNonces: signatures.forgetNonces
+          })
+      })
     })
   })
-}
 
 /** Performs the next fault for a connection, or passes it to the server. */
 export const acceptConnection = ({ faults, log, tls }: steering.Parts) =>

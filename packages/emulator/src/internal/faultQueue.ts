@@ -136,7 +136,7 @@ export const make = (settings: Settings) => {
           const [option, value = ""] = missing
           return yield* rules.unusable(option, `must be ${value} for this fault`)
         }
-        queue.push(...steps.map((step): Fault => ({ ...step, times: times ?? step.times })))
+        for (const step of steps) queue.push({ ...step, times: times ?? step.times })
       }),
     /**
      * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.

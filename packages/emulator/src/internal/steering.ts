@@ -32,16 +32,24 @@ export interface Parts {
 
 export const isFor = ({ path }: Request): boolean => `${path}/`.startsWith(steeringPath)
 
-export const respond = (request: Request, parts: Parts) =>
+/** Returns how to respond. Pages share a computation of the state, which takes a while if there are many tokens. */
+export const make = (parts: Parts) =>
+  Effect.map(
+    Effect.cachedWithTTL(stateOf(parts), interval),
+    (state) => (request: Request) => respond(request, parts, state)
+  )
+
+/** How often the state is sent to a page if it changes. */
+const interval = "100 millis"
+
+const respond = (request: Request, parts: Parts, state: Effect.Effect<string>) =>
   Effect.gen(function*() {
     const { method, outgoing, path } = request
     const name = path.slice(steeringPath.length)
     const refusal = refuse(request)
     if (refusal !== undefined) return refusal
     if (method === "GET" && name === "") return yield* renderPage(parts)
-    if (method === "GET" && name === "events") {
-      return yield* streamEvents(outgoing, stateOf(parts))
-    }
+    if (method === "GET" && name === "events") return yield* streamEvents(outgoing, state)
     if (method !== "POST" || !isAction(name)) {
       return respondWith(404, `There is no ${method} ${path}.`)
     }
@@ -177,7 +185,7 @@ const streamEvents = (outgoing: ServerResponse, state: Effect.Effect<string>) =>
       outgoing.write(`data: ${lastState = current}\n\n`)
     }
   })
-  return Effect.forever(Effect.zipRight(send, Effect.sleep("100 millis")))
+  return Effect.forever(Effect.zipRight(send, Effect.sleep(interval)))
 }
 
 const hashOf = (text: string, tag: string) =>

@@ -1,6 +1,5 @@
 /** `store-api call`: an authorized request. Standard input and the response are streamed. */
 import { STATUS_CODES } from "node:http"
-import * as Cookies from "@effect/platform/Cookies"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { type HttpClientError, isHttpClientError } from "@effect/platform/HttpClientError"
 import type { HttpClientRequest } from "@effect/platform/HttpClientRequest"
@@ -109,12 +108,14 @@ const whyRejected = (rejections: number, { nameOf }: Settings): string => {
   ][rejections] ?? ""
 }
 
+/** The client has joined cookies by commas, and their dates contain commas too. */
+const betweenCookies = /, (?=[\w!#$%&'*+.^`|~-]+=)/
+
 const formatHead = (response: HttpClientResponse): string => {
-  // Cookies contain commas, so they are not joined.
-  const lines = Object.entries(response.headers).flatMap(([name, value]) =>
-    (name === "set-cookie" ? Cookies.toSetCookieHeaders(response.cookies) : [value])
-      .map((value) => `${name}: ${value}\n`)
-  )
+  const lines = Object.entries(response.headers).flatMap(([name, value]) => {
+    const values = name === "set-cookie" ? value.split(betweenCookies) : [value]
+    return values.map((value) => `${name}: ${value}\n`)
+  })
   return `HTTP/1.1 ${formatStatus(response)}\n${lines.join("")}\n`
 }
 

@@ -48,19 +48,24 @@ test.live("call --include prints the status and headers before the body", functi
 })
 
 test.live("call --include prints each cookie in a line", function*() {
+  const cookies = [
+    "a=1; Expires=Wed, 21 Oct 2026 07:28:00 GMT; Path=/",
+    "a=2; Path=/orders",
+    "b=%20\"x\"; Path=/; Unknown"
+  ]
   const { user } = yield* startedWith({
     responses: [{
       path: "/cookies",
       status: 200,
-      headers: { "set-cookie": ["a=1; Path=/", "b=2; Path=/"] },
+      headers: { "set-cookie": cookies },
       body: {}
     }]
   })
   const head = yield* prints(user, "call /cookies --include")
-  deepStrictEqual(head.match(/^set-cookie: .*$/gm), [
-    "set-cookie: a=1; Path=/",
-    "set-cookie: b=2; Path=/"
-  ])
+  deepStrictEqual(
+    head.match(/^set-cookie: .*$/gm),
+    cookies.map((cookie) => `set-cookie: ${cookie}`)
+  )
 })
 
 type Sent = readonly [

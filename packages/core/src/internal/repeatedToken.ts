@@ -55,7 +55,7 @@ export const startOf = (
   )
   if (last === undefined || !sameValue(last.token, token)) return start
   const isOld = start <= startedAt.monotonic - 1 ||
-    Equal.equals(token.acquiredAt, last.token.acquiredAt)
+    acquiredAt === last.token.acquiredAt.epochMillis
   return isOld && !isExtended(last.token, token)
     ? Math.min(start, last.end - lifeOf(token))
     : start

@@ -56,11 +56,11 @@ const scheme = /^[a-z][a-z\d+.-]*:/i
 const absolute = /^https?:\/\//i
 
 /** Returns the origin of a URL, or a description that equals no origin. */
-export const originOf = (url: string): string =>
-  Option.match(parseUrl(url), {
-    onNone: () => "an invalid URL",
-    onSome: ({ origin, protocol }) => origin === "null" ? `a ${protocol} URL` : origin
-  })
+export const originOf = (text: string): string => {
+  const url = Option.getOrUndefined(parseUrl(text))
+  if (url === undefined) return "an invalid URL"
+  return url.origin === "null" ? `a ${url.protocol} URL` : url.origin
+}
 
 /** Removes what the parser of URLs ignores at both ends: spaces and control characters. */
 const trim = (url: string): string =>

@@ -170,7 +170,8 @@ export const make = (
     const secondLog = requestLog.make(resolvedSettings, { keep: observer.keep }, tokenStore)
     const second = yield* listen(
       { ...resolvedSettings, port: 0, tls: false },
-      app.serveSecondOrigin(resolvedSettings, secondLog)
+      app.serveSecondOrigin(resolvedSettings, secondLog),
+      yield* app.logRefusals(secondLog)
     )
     const parts = {
       settings: resolvedSettings,
@@ -183,6 +184,7 @@ export const make = (
     const server = yield* listen(
       resolvedSettings,
       yield* app.serve(parts),
+      yield* app.logRefusals(log),
       yield* app.acceptConnection(parts)
     )
     return {

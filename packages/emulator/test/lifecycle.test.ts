@@ -175,6 +175,30 @@ test.live("a request with the whole URL in its first line is served as one with 
   assert.match(response, /^HTTP\/1\.1 200 /)
 })
 
+test.live.each([
+  [400, "nonsense\r\n\r\n"],
+  [417, "GET / HTTP/1.1\r\nHost: a\r\nExpect: wonders\r\n\r\n"],
+  [431, `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(20_000)}\r\n\r\n`]
+])(
+  "the log has a line about a request to which Node responds by itself: %i",
+  function*([status, text]) {
+    const lines: Array<string> = []
+    const { url } = yield* Effect.provideService(Emulator.make(), Emulator.Observer, {
+      keep: 0,
+      onLine: (line) => Effect.sync(() => void lines.push(line))
+    })
+    const socket = yield* connect(url)
+    const response = yield* Effect.async<string>((resume) => {
+      socket.once("data", (chunk) => resume(Effect.succeed(String(chunk))))
+      socket.write(text)
+    })
+    assert.match(response, new RegExp(`^HTTP/1\\.1 ${status} `))
+    yield* until(Effect.sync(() => lines.length > 0))
+    assert.lengthOf(lines, 1)
+    assert.match(lines[0] ?? "", new RegExp(` ← connection ${status} in 0 ms: `))
+  }
+)
+
 test.live("an emulator starts with 200 000 tokens of an earlier one", function*() {
   const now = DateTime.unsafeNow()
   const tokens = Array.from({ length: 200_000 }, (_, index) => ({

@@ -7,7 +7,7 @@ import { perform } from "./performFault.js"
 import * as protectedApi from "./protectedApi.js"
 import * as requests from "./request.js"
 import { nameOfFault, type RequestLog } from "./requestLog.js"
-import { type Accept, breakOff } from "./server.js"
+import { type Accept, breakOff, type OnRefusal } from "./server.js"
 import type { Settings } from "./settings.js"
 import * as signatureChecks from "./signatures.js"
 import * as steering from "./steering.js"
@@ -50,6 +50,13 @@ export const serve = (parts: steering.Parts) =>
       })
     })
   })
+
+/** Logs the requests to which Node responds by itself. */
+export const logRefusals = (log: RequestLog) =>
+  Effect.map(
+    FiberSet.makeRuntime(),
+    (run): OnRefusal => (status, reason) => void run(log.refusal(status, reason))
+  )
 
 /** Performs the next fault for a connection, or passes it to the server. */
 export const acceptConnection = ({ faults, log, tls }: steering.Parts) =>

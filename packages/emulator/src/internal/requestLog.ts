@@ -162,8 +162,20 @@ export const make = (settings: Settings, observer: ObserverService, tokens: Toke
       yield* print({ ...entry, endedAt: Option.some(yield* DateTime.now) })
     })
 
+  /** Reports a response of Node itself, which has no record. */
+  const refusal = (status: number, reason: string) =>
+    Effect.flatMap(DateTime.now, (now) =>
+      print({
+        startedAt: now,
+        endedAt: Option.some(now),
+        status: Option.some(status),
+        token: Option.none(),
+        reason: Option.some(reason)
+      }))
+
   return {
     record,
+    refusal,
     connection: recordConnection,
     all: Effect.sync((): ReadonlyArray<RecordedRequest> =>
       records.map(({ current }) => current)

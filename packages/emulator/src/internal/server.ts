@@ -20,12 +20,16 @@ import type { Settings } from "./settings.js"
 
 type App = Effect.Effect<HttpServerResponse, never, HttpServerRequest>
 
+/** Learns of a request to which Node responds by itself. */
+export type OnRefusal = (status: number, reason: string) => void
+
 /** Passes a new connection to the server, unless it meets a fault. */
 export type Accept = (socket: Socket, serve: (socket: Socket) => void) => void
 
 export const listen = (
   settings: Settings,
   app: App,
+  onRefusal: OnRefusal,
   accept: Accept = (socket, serve) => serve(socket)
 ) =>
   Effect.gen(function*() {
@@ -33,7 +37,11 @@ export const listen = (
     // A load balancer usually reuses connections for 60 seconds, so servers behind it keep them longer. After Node's
     // default of 5 seconds, a busy client would meet closed connections.
     const nodeServer = Http.createServer({ keepAliveTimeout: 65_000 })
-    const sockets = interceptConnections(nodeServer, accept, steering)
+    nodeServer.on("checkExpectation", (_request, response: Http.ServerResponse) => {
+      onRefusal(417, "the Expect is unknown")
+      response.writeHead(417).end()
+    })
+    const sockets = interceptConnections(nodeServer, accept, onRefusal, steering)
     const server = yield* NodeHttpServer.make(() => nodeServer, { host, port }).pipe(
       Effect.mapError((error) => explainListenError(error, settings))
     )
@@ -98,11 +106,27 @@ const explainListenError = ({ cause }: ServeError, { host, port }: Settings) => 
   )
 }
 
+/** How Node responds to errors of its parser. To all others, it responds with 400. */
+const statusOfError: Readonly<Record<string, number>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  HPE_HEADER_OVERFLOW: 431
+}
+
 /** Receives the connections of a server before the server does. Returns the set of open sockets. */
-const interceptConnections = (server: Http.Server, accept: Accept, isSteerable: boolean) => {
+const interceptConnections = (
+  server: Http.Server,
+  accept: Accept,
+  onRefusal: OnRefusal,
+  isSteerable: boolean
+) => {
   const sockets = new Set<Socket>()
   const listeners = server.listeners("connection")
   const serve = (socket: Socket) => {
+    socket.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
+      const status = statusOfError[code] ?? (code.startsWith("HPE_") ? 400 : undefined)
+      if (status !== undefined) onRefusal(status, `not valid HTTP (${code})`)
+    })
     for (const listener of listeners) Reflect.apply(listener, server, [socket])
   }
   server.removeAllListeners("connection").on("connection", (socket: Socket) => {

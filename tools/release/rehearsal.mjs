@@ -79,14 +79,16 @@ const git = ["-c", "user.name=rehearsal", "-c", "user.email=rehearsal@example.in
 const versionIn = (folder) =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version
 
-/** Raises the version and publishes it, as the two jobs of the release workflow do. Returns the version by tag. */
+/** Raises the version and publishes it, as the jobs of the release workflow do. Returns the version by tag. */
 const release = async () => {
   await run(clone, "npm", ["run", "--silent", "changeset", "--", "version"])
   await run(clone, "git", [...git, "commit", "--quiet", "--all", "--message=version"])
+  const packed = mkdtempSync(join(work, "packed-"))
+  await run(clone, "npm", ["run", "release", "--", "--out", packed], released)
   const output = await run(
     clone,
-    "npm",
-    ["run", "release", "--", "--registry", registry],
+    "node",
+    ["tools/release/publish.mjs", packed, "--registry", registry],
     released
   )
   say(output.split("\n").filter((line) => /^\+ |published/.test(line)).join("\n"))

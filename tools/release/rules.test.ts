@@ -52,18 +52,14 @@ describe("a release", () => {
 })
 
 it.each([
-  ["without a repository to name", "", "GITHUB_REPOSITORY"],
-  ["without an identity", "owner/name", "without an identity"]
-])("npm run release refuses %s", (_, repository, reason) => {
-  const env = {
-    ...process.env,
-    ACTIONS_ID_TOKEN_REQUEST_URL: "",
-    GITHUB_REPOSITORY: repository
-  }
-  const { status, stderr } = spawnSync(process.execPath, ["tools/release/release.mjs"], {
+  ["packs nothing without a repository to name", "release.mjs", "Nothing was packed: GITHUB_"],
+  ["publishes nothing without an identity", "publish.mjs", "Nothing was published: without an"]
+])("a release %s", (_, script, reason) => {
+  const env = { ...process.env, ACTIONS_ID_TOKEN_REQUEST_URL: "", GITHUB_REPOSITORY: "" }
+  const { status, stderr } = spawnSync(process.execPath, [`tools/release/${script}`], {
     encoding: "utf8",
     env
   })
   assert.strictEqual(status, 1)
-  assert.include(stderr, `Nothing was published: ${reason}`)
+  assert.include(stderr, reason)
 })

@@ -12,7 +12,11 @@ interface Workflow {
 interface Job {
   readonly permissions?: Readonly<Record<string, string>>
   readonly steps?: ReadonlyArray<
-    { readonly uses?: string; readonly with?: Readonly<Record<string, unknown>> }
+    {
+      readonly run?: string
+      readonly uses?: string
+      readonly with?: Readonly<Record<string, unknown>>
+    }
   >
   readonly "timeout-minutes"?: number
   readonly uses?: string
@@ -22,6 +26,25 @@ const jobsOf = (text: string) => Object.values((parse(text) as Workflow).jobs)
 
 // It is older than the images of our runners, whose names it would report.
 const lint = await createLinter()
+
+describe("the job that publishes", () => {
+  const { publish } = (parse(read(".github/workflows/release.yml")) as Workflow).jobs
+
+  it("runs one script, and installs nothing", () => {
+    assert.deepStrictEqual((publish?.steps ?? []).flatMap(({ run = [] }) => run), [
+      "node tools/release/publish.mjs packed"
+    ])
+  })
+
+  it("runs a script that needs only Node and npm", () => {
+    const imported = read("tools/release/publish.mjs").matchAll(
+      /(?:from|import)[ (]*"([^"]+)"/g
+    )
+    const modules = Array.from(imported, ([, name = ""]) => name)
+    assert.include(modules, "node:child_process")
+    assert.deepStrictEqual(modules.filter((name) => !name.startsWith("node:")), [])
+  })
+})
 
 describe("workflows", () => {
   it.each(filesOf(".github/workflows/*.yml"))(

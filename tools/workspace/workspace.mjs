@@ -25,14 +25,11 @@ const run = (command, args) => {
 /** Runs the pnpm that package.json pins, through npm. */
 export const pnpm = (args) => run("npm", pnpmArguments(args))
 
-export const pnpmArguments = (args) => [
-  "exec",
-  "--yes",
-  `--package=${JSON.parse(read("package.json")).packageManager}`,
-  "--",
-  "pnpm",
-  ...args
-]
+export const pnpmArguments = (args) => {
+  // The hash after the version is for Corepack. npm compares the package with its own registry's hash.
+  const [pinned] = JSON.parse(read("package.json")).packageManager.split("+")
+  return ["exec", "--yes", `--package=${pinned}`, "--", "pnpm", ...args]
+}
 
 /** Exits with one sentence if a command gets an unknown argument. */
 export const takesOnly = (...known) => {

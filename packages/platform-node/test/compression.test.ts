@@ -1,13 +1,5 @@
 import * as Http from "node:http"
 import * as Zlib from "node:zlib"
-import {
-  brotliCompressSync,
-  constants,
-  createGzip,
-  deflateRawSync,
-  deflateSync,
-  gzipSync
-} from "node:zlib"
 import { HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -24,16 +16,16 @@ const { zstdCompressSync } = Zlib as { readonly zstdCompressSync?: Encode }
 
 /** Codings as servers write them, and what the header says of them. */
 const codings: Readonly<Record<string, Encode>> = {
-  gzip: gzipSync,
-  GZIP: gzipSync,
-  "x-gzip": gzipSync,
-  deflate: deflateSync,
-  br: brotliCompressSync,
-  "gzip, br": (bytes) => brotliCompressSync(gzipSync(bytes)),
-  "deflate,GZip": (bytes) => gzipSync(deflateSync(bytes)),
+  gzip: Zlib.gzipSync,
+  GZIP: Zlib.gzipSync,
+  "x-gzip": Zlib.gzipSync,
+  deflate: Zlib.deflateSync,
+  br: Zlib.brotliCompressSync,
+  "gzip, br": (bytes) => Zlib.brotliCompressSync(Zlib.gzipSync(bytes)),
+  "deflate,GZip": (bytes) => Zlib.gzipSync(Zlib.deflateSync(bytes)),
   // Without the header of zlib, as some servers send it.
-  "Deflate": deflateRawSync,
-  " gzip ,  identity": gzipSync,
+  "Deflate": Zlib.deflateRawSync,
+  " gzip ,  identity": Zlib.gzipSync,
   ...zstdCompressSync === undefined ? {} : { zstd: zstdCompressSync }
 }
 
@@ -159,14 +151,14 @@ describe("NodeHttp decodes responses", () => {
   test.live("and ignores what follows the end of gzip", function*() {
     const server = Http.createServer((_request, response) => {
       response.writeHead(200, { "Content-Encoding": "gzip" })
-      response.end(Buffer.concat([gzipSync("the orders"), Buffer.alloc(8)]))
+      response.end(Buffer.concat([Zlib.gzipSync("the orders"), Buffer.alloc(8)]))
     })
     const { url } = yield* listen(server)
     assert.strictEqual(yield* Effect.provide(get(url), NodeHttp.layer(http)), "the orders")
   })
 
   test.live("while they arrive", function*() {
-    const zip = createGzip({ flush: constants.Z_SYNC_FLUSH })
+    const zip = Zlib.createGzip({ flush: Zlib.constants.Z_SYNC_FLUSH })
     const server = Http.createServer((_request, response) => {
       response.writeHead(200, { "Content-Encoding": "gzip" })
       zip.pipe(response)
@@ -186,7 +178,7 @@ describe("NodeHttp decodes responses", () => {
   test.live("and fails if one ends too early", function*() {
     const server = Http.createServer((_request, response) => {
       response.writeHead(200, { "Content-Encoding": "gzip" })
-      response.end(gzipSync("the orders").subarray(0, 12))
+      response.end(Zlib.gzipSync("the orders").subarray(0, 12))
     })
     const { url } = yield* listen(server)
     const error = yield* Effect.flip(Effect.provide(get(url), NodeHttp.layer(http)))
@@ -197,12 +189,12 @@ describe("NodeHttp decodes responses", () => {
 
 test.live.each<[coding: string, Encode]>([
   ["gzip", (bytes) => bytes],
-  ["gzip, gzip", gzipSync]
+  ["gzip, gzip", Zlib.gzipSync]
 ])(
   "a token response that inflates to 512 MB by %s is cut at the limit of its size",
   function*([coding, encode]) {
     const zeros = Buffer.alloc(1024 * 1024)
-    const zip = createGzip({ level: 9 })
+    const zip = Zlib.createGzip({ level: 9 })
     const chunks: Array<Buffer> = []
     zip.on("data", (chunk: Buffer) => chunks.push(chunk))
     for (let count = 0; count < 512; count++) zip.write(zeros)

@@ -102,14 +102,26 @@ const makeInflate: Make = ([byte = 0]) =>
   byte % 16 === 8 ? Zlib.createInflate() : Zlib.createInflateRaw()
 
 // From Node 22.15; the types are those of Node 20.
-const { createZstdDecompress: makeZstd } = Zlib as { readonly createZstdDecompress?: Make }
+const { constants, createZstdDecompress } = Zlib as {
+  readonly constants: { readonly ZSTD_d_windowLogMax?: number }
+  readonly createZstdDecompress?: (options: {
+    readonly params: Readonly<Record<number, number>>
+  }) => Stream.Transform
+}
+
+/** A decoder keeps as many bytes as the response demands: here at most 8 MB (RFC 9659 §3). */
+const longestWindow = { [constants.ZSTD_d_windowLogMax ?? 0]: 23 }
+
+const makeZstd: Make | undefined = createZstdDecompress === undefined
+  ? undefined
+  : () => createZstdDecompress({ params: longestWindow })
 
 const makerOf: Readonly<Record<string, Make | undefined>> = {
   gzip: () => Zlib.createGunzip(),
   "x-gzip": () => Zlib.createGunzip(),
   deflate: makeInflate,
   br: () => Zlib.createBrotliDecompress(),
-  zstd: makeZstd === undefined ? undefined : () => makeZstd(zlibHeader)
+  zstd: makeZstd
 }
 
 /** More codings than any server applies would only cost memory. */

@@ -221,18 +221,18 @@ describe.runIf(canMakeCertificates)("oidc-provider, without a shared secret", ()
   test.live.each(ways)(
     "$name: ten callers of each client get no error over three lifetimes of a token",
     function*(way) {
-      const life = 2
+      // Long enough for a busy machine: a token is replaced when a twentieth of it is left, if not before.
+      const life = 8
       const outcomes = yield* withEach(({ open }) =>
         Effect.gen(function*() {
           const running = yield* startFor(way, { life })
           const caller = yield* open(way, running)
           const began = performance.now()
           const statuses: Array<number> = []
-          while (performance.now() - began < 3000 * life) {
+          while (granted(running) < 4) {
             statuses.push(...yield* callsOf(caller, 10))
             yield* Effect.sleep("100 millis")
           }
-          assert.isAtLeast(granted(running), 3)
           // A token is renewed a second after it was acquired at the earliest.
           assert.isAtMost(granted(running), 2 + (performance.now() - began) / 1000)
           return new Set(statuses)

@@ -75,6 +75,7 @@ test("faults have different types", () => {
     Echo: one,
     RetryDate: one,
     Drip: one,
+    ForgetNonces: one,
     Flood: one,
     Redirect: one,
     Raw: one,

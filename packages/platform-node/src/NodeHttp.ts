@@ -113,9 +113,9 @@ export const layerDispatcher = (
 
 /**
  * Provides an `HttpClient` that reuses its connections, and decodes responses that are compressed with gzip, deflate
- * (with the header of zlib, RFC 9110 §8.4.1.2, or without), br, or zstd where Node has it, and with several of them. It does not
- * ask for compression: for that, set the header `Accept-Encoding`. Fails with `ConfigurationError` when an option or a
- * proxy variable is unusable. Building the layer sends no request.
+ * (with the header of zlib, RFC 9110 §8.4.1.2, or without), br, or zstd where Node has it, and with several of them. It
+ * does not ask for compression: for that, set the header `Accept-Encoding`. Fails with `ConfigurationError` when an
+ * option or a proxy variable is unusable. Building the layer sends no request.
  *
  * undici reads the proxy variables. `http_proxy` takes precedence over `HTTP_PROXY`, and so on. `HTTPS_PROXY` defaults
  * to `HTTP_PROXY`. An empty variable means no proxy. The layer reads both when it is built, and `NO_PROXY` at each

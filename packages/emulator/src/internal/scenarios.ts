@@ -1,10 +1,10 @@
 /** The scripts by name, each with the outcome that a correct client has. */
 import { Buffer } from "node:buffer"
 import * as Fault from "../Fault.js"
-import type { Requirements } from "../Scenario.js"
 
 const scenarioWith =
-  (options: Requirements) => <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
+  <const Options>(options: Options) =>
+  <const Outcome>(outcome: Outcome, script: Fault.Script) => ({
     outcome,
     script,
     options

@@ -98,14 +98,14 @@ const execute = (flagValues: FlagValues, settings: Settings, request: HttpClient
 const formatStatus = ({ status }: HttpClientResponse): string =>
   `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()
 
-/** Explains a final 401 by the number of tokens that were rejected in this run, of which there are at most two. */
+/** Explains a final 401 by the number of tokens that were rejected in this run. The first may be an older one. */
 const whyRejected = (rejections: number, { nameOf }: Settings): string => {
   const addresses = `${nameOf("apiUrl")} and ${nameOf("authUrl")}`
   return [
     " The API says that another token would not help, because the client may not do this.",
     " A body from standard input can be sent only once, so the next run acquires another token.",
     ` A new token was rejected too: check that ${addresses} belong to the same environment.`
-  ][rejections] ?? ""
+  ][Math.min(rejections, 2)] ?? ""
 }
 
 /** The client has joined cookies by commas, and their dates contain commas too. */

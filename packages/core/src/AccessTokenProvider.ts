@@ -66,8 +66,8 @@ export interface Service {
   /**
    * Removes a token that an API rejected, if it is still the cached one (compared by value). Sends no request. The next
    * acquisition also removes it from a shared store. Five rejections may take effect at once, and one more per minute.
-   * Any further rejection has no effect, and `get` returns the token again. An API that rejects every token can cause at
-   * most 15 extra acquisitions in 10 minutes, not counting those that fail.
+   * Any further rejection has no effect, and `get` returns the token again. An API that rejects every token can cause
+   * at most 15 extra acquisitions in 10 minutes, not counting those that fail.
    */
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   /** Returns the current status, for a health check or a dashboard. Contains no secret, and sends no request. */

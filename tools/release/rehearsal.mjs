@@ -117,7 +117,7 @@ const check = async ({ folder, installer, tag }, versions, hasFix) => {
   if (version !== versions[tag]) {
     throw new Error(`${folder}: expected ${versions[tag]}, got ${version}`)
   }
-  const code = readFileSync(join(core, "dist/AccessTokenError.js"), "utf8")
+  const code = readFileSync(join(core, "dist/internal/advice.js"), "utf8")
   if (!code.includes(message) || code.includes(fixed) !== hasFix) {
     throw new Error(`${folder}: the code is not ${version}`)
   }
@@ -146,7 +146,7 @@ for (const one of projects) {
   await check(one, first, false)
 }
 
-const source = join(clone, "packages/core/src/AccessTokenError.ts")
+const source = join(clone, "packages/core/src/internal/advice.ts")
 writeFileSync(source, readFileSync(source, "utf8").replace(message, fixed))
 writeFileSync(
   join(clone, ".changeset/fix.md"),

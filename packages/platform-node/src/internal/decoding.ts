@@ -97,7 +97,7 @@ type Make = (chunk: Uint8Array) => Stream.Transform
 /** Only the coding that was applied last is looked at: what is inside another one is not known yet. */
 const zlibHeader = Uint8Array.of(0x78, 0x9c)
 
-/** Some servers send deflate without the header of zlib, whose first byte ends with 8 (RFC 1950 §2.2). */
+/** Some servers leave out the header of zlib. The low half of its first byte is 8 (RFC 1950 §2.2). */
 const makeInflate: Make = ([byte = 0]) =>
   byte % 16 === 8 ? Zlib.createInflate() : Zlib.createInflateRaw()
 

@@ -185,26 +185,6 @@ describe("NodeHttp decodes responses", () => {
     assert(HttpClientError.isHttpClientError(error))
     assert.strictEqual(httpReason(error), "Decode")
   })
-
-  /** A frame of zstd whose text is "a", and which demands a window of this size (RFC 8878 §3.1.1). */
-  const frame = (windowLog: number) =>
-    Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, (windowLog - 10) << 3, 9, 0, 0, 0x61])
-
-  test.live.runIf(zstdCompressSync !== undefined)(
-    "and fails if zstd demands more than 8 MB of memory",
-    function*() {
-      const server = Http.createServer(({ url = "" }, response) => {
-        response.writeHead(200, { "Content-Encoding": "zstd" })
-        response.end(frame(Number(url.slice(1))))
-      })
-      const { url } = yield* listen(server)
-      const outcomes = yield* Effect.forEach(
-        [23, 24],
-        (windowLog) => Effect.isSuccess(get(`${url}/${windowLog}`))
-      ).pipe(Effect.provide(NodeHttp.layer(http)))
-      deepStrictEqual(outcomes, [true, false])
-    }
-  )
 })
 
 test.live.each<[coding: string, Encode]>([

@@ -1,6 +1,7 @@
 /** Further checks for runtimes with the modules of Node: both modules with a client of their own. */
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
+import * as Zlib from "node:zlib"
 import { AccessTokenError, type StoreAuth } from "@store-api/core"
 import { type NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import { Effect } from "effect"
@@ -74,12 +75,37 @@ const startCounting = Effect.gen(function*() {
   return { url: yield* listenOn(server), connections: () => connections }
 })
 
+/** A frame of zstd whose text is "a", and which demands a window of this size (RFC 8878 §3.1.1). */
+const frameOfZstd = (windowLog: number) =>
+  Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, (windowLog - 10) << 3, 9, 0, 0, 0x61])
+
+/** Whether zstd with a window of this size reaches the reader as text, as it came, or as an error. */
+const readZstd = (options: StoreAuth.SecretOptions, windowLog: number) =>
+  Effect.gen(function*() {
+    const server = createServer((_request, response) => {
+      response.writeHead(200, { "Content-Encoding": "zstd" }).end(frameOfZstd(windowLog))
+    })
+    const { client } = yield* NodeStoreAuth.make({
+      ...options,
+      apiUrl: yield* listenOn(server)
+    })
+    const { headers, text } = yield* client.get("/orders")
+    yield* text
+    return headers["content-encoding"] ?? (yield* text)
+  }).pipe(Effect.orElseSucceed(() => "an error"))
+
 const modules = ["NodeStoreAuth", "PromiseStoreAuth"] as const
 
 const ok = [200, 200, 200]
 
 /** All others honour the options, for token requests and for API requests. */
 const others: ReadonlyArray<Check> = [
+  check("zstd is decoded where Node has it, with a window of at most 8 MB", function*() {
+    const { options } = yield* store()
+    const hasZstd = "createZstdDecompress" in Zlib
+    const found = [yield* readZstd(options, 23), yield* readZstd(options, 24)]
+    equal("the text, or its coding", found, hasZstd ? ["a", "an error"] : ["zstd", "zstd"])
+  }),
   check("http.ca is trusted", function*() {
     const { emulator: { ca }, options } = yield* store({ tls: true })
     const send = sendWithBoth({ ...options, http: { ca } })

@@ -10,9 +10,15 @@ import type { Acquisition } from "../../TokenSource.js"
 import type { Service as Store, TokenStoreError } from "../../TokenStore.js"
 import * as extra from "../extra.js"
 import * as instant from "../instant.js"
-import { defaultLeeway, leewayOf, wholeMillis } from "../lifetime.js"
+import { leewayOf, wholeMillis } from "../lifetime.js"
 import * as repeatedToken from "../repeatedToken.js"
 import type { Sealing } from "./seal.js"
+
+/**
+ * In milliseconds, and at most 5 % of the remaining lifetime. A `put` that took longer may leave the entry in the store
+ * after the token has expired, so the entry is removed.
+ */
+const putTolerance = 30_000
 
 /** What an acquisition wants. Durations are in milliseconds. */
 export interface Wanted {
@@ -121,7 +127,7 @@ export const make = (
         yield* Effect.exit(store.put(key, entry, wholeMillis(left)))
         // The store counts from when it got the entry. If that was much later, as in a process that was frozen, others
         // would use the token after its end. The option `leeway` may be zero, which every `put` would exceed.
-        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left, defaultLeeway)
+        const isLate = instant.elapsed(now, yield* instant.now) > leewayOf(left, putTolerance)
         if (isLate) yield* store.remove(key, entry)
       }).pipe(Effect.exit),
 

@@ -52,7 +52,7 @@ const parts = {
     "internal/client/hiddenHeader": "leaks/hiddenHeader client/recovery",
     "internal/client/trustedOrigins": "client/AuthorizedHttpClient StoreAuth",
     "internal/endpoint/exchange": "endpoint/retries endpoint/TokenRequest telemetry",
-    "internal/endpoint/failure internal/endpoint/retryAfter":
+    "internal/endpoint/dialects internal/endpoint/failure internal/endpoint/retryAfter":
       "endpoint/failures endpoint/otherServers endpoint/suspects",
     "internal/endpoint/limits": "endpoint/retries endpoint/failures",
     "internal/endpoint/sanitise internal/endpoint/sentRequest": "endpoint/failures",

@@ -13,6 +13,7 @@ import { renderings, shows } from "@store-api/testing/renderings"
 import { prop } from "@store-api/testing/test"
 import { Effect, FastCheck as FC, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
+import { codes, containers, texts } from "../../src/internal/endpoint/dialects.js"
 import * as failure from "../../src/internal/endpoint/failure.js"
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
 import * as sanitise from "../../src/internal/endpoint/sanitise.js"
@@ -655,7 +656,7 @@ describe("error responses", () => {
     { fastCheck: { numRuns: 500 } }
   )
 
-  const fields = [...failure.codes, ...failure.texts, ...failure.containers]
+  const fields = [...codes, ...texts, ...containers]
 
   prop("the error of any body contains no secret", [
     FC.oneof(

@@ -14,7 +14,7 @@ import * as Canary from "@store-api/testing/leaksIn"
 import { type Output, render } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Effect, Layer, Metric, Redacted, TestClock } from "effect"
-import * as failure from "../../src/internal/endpoint/failure.js"
+import * as dialects from "../../src/internal/endpoint/dialects.js"
 import * as FakeClient from "../support/fakeClient.js"
 import { capture } from "../support/telemetry.js"
 import { tokenBody } from "../support/wire.js"
@@ -134,8 +134,8 @@ describe("a request of TokenRequest.make", () => {
     }
   )
 
-  const names = [...failure.codes, ...failure.texts]
-  const places = [[], ...failure.containers.map((container) => [container])]
+  const names = [...dialects.codes, ...dialects.texts]
+  const places = [[], ...dialects.containers.map((container) => [container])]
 
   test.each(names)(
     "an error shows no secret that the endpoint repeats in the field %s",

@@ -12,45 +12,10 @@ import {
   UntrustedOriginError
 } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
+import * as dialects from "./dialects.js"
 import { deepestCause, deepestPlace } from "./limits.js"
 import * as sanitise from "./sanitise.js"
 import * as sentRequest from "./sentRequest.js"
-
-/** The names of a code and of a text in the errors of common endpoints. The first one in a body counts. */
-export const codes = [
-  "error",
-  "ErrorCode",
-  "errorCode",
-  "error_code",
-  "code",
-  "errorcode",
-  "errcode",
-  "errCode",
-  "err_code",
-  "type"
-]
-export const texts = [
-  "error_description",
-  "Error",
-  "errorSummary",
-  "message",
-  "errmsg",
-  "errMsg",
-  "err_msg",
-  "errorMessage",
-  "error_message",
-  "msg",
-  "status_message",
-  "statusMessage",
-  "faultstring",
-  "description",
-  "detail",
-  "reason",
-  "title"
-]
-
-/** The names of the objects that contain them. In a list, the first item counts. */
-export const containers = ["error", "fault", "detail", "response", "errors"]
 
 /** The body, and the objects in it that may contain a code or a text, the outer ones first. */
 const placesIn = (
@@ -59,7 +24,7 @@ const placesIn = (
 ): ReadonlyArray<{ readonly [key: string]: unknown }> => {
   const [object] = [json].flat()
   return Predicate.isReadonlyRecord(object) && depth < deepestPlace
-    ? [object, ...containers.flatMap((key) => placesIn(object[key], depth + 1))]
+    ? [object, ...dialects.containers.flatMap((key) => placesIn(object[key], depth + 1))]
     : []
 }
 
@@ -119,8 +84,8 @@ export const refusal = (
 ): TokenRefusedError | undefined => {
   const json = Option.getOrUndefined(sentRequest.parseJson(body ?? ""))
   const places = placesIn(json)
-  const code = textAt(places, codes)
-  const text = textAt(places, texts)
+  const code = textAt(places, dialects.codes)
+  const text = textAt(places, dialects.texts)
   const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
   // Some endpoints respond to everything with 200. Their code for a success is 0.
   const hasFailed = has("error") ||

@@ -142,6 +142,7 @@ export const makeExecute = <E, R>(
       )
     })
 
+  /** After a 401, repeats the request with another token, at most twice. */
   const recover = (
     request: HttpClientRequest.HttpClientRequest,
     first: Attempt<E | Failure>

@@ -240,12 +240,12 @@ export const make = (
             leeway,
             maxLife
           }
-          const token = yield* storedToken.make(store, sealing, wanted, knownEnd)
+          const stored = yield* storedToken.make(store, sealing, wanted, knownEnd)
           const lease = store.lease(sealing.key, leaseMillis)
           const acquire = Effect.suspend(() => source.acquire({ reason, replacing })).pipe(
             Effect.zipWith(instant.now, (token, at): storedToken.Timed => ({ token, at }))
           )
-          const sharing = { token, acquire, lease, leaseMillis, maxWait }
+          const sharing = { stored, acquire, lease, leaseMillis, maxWait }
           return yield* closeInTime(
             Effect.zipRight(noteRecovery, findOrAcquire(sharing)),
             storeTimeout
@@ -367,7 +367,7 @@ const closeInTime = <A, E>(
 
 /** What an acquisition uses. Durations are in milliseconds. */
 interface Sharing {
-  readonly token: storedToken.StoredToken
+  readonly stored: storedToken.StoredToken
   /** Asks the wrapped source. */
   readonly acquire: Effect.Effect<storedToken.Timed, AccessTokenError>
   readonly lease: ReturnType<Store["lease"]>
@@ -380,10 +380,10 @@ interface Sharing {
  * again. If the store fails, acquires a token without it. If no token can be acquired, a short one is better than none.
  */
 const findOrAcquire = (
-  { acquire, lease, leaseMillis, maxWait, token }: Sharing
+  { acquire, lease, leaseMillis, maxWait, stored }: Sharing
 ): Effect.Effect<storedToken.Timed, AccessTokenError, Scope.Scope> => {
   const find = Effect.tap(
-    token.find,
+    stored.findUsable,
     (found) => found === undefined ? Effect.void : Metric.increment(storeHits)
   )
 
@@ -392,7 +392,7 @@ const findOrAcquire = (
     Effect.gen(function*() {
       const startedAt = yield* instant.now
       const acquired = yield* acquire
-      yield* Effect.addFinalizer(() => token.store(acquired, startedAt, mayStore))
+      yield* Effect.addFinalizer(() => stored.publish(acquired, startedAt, mayStore))
       return acquired
     })
 
@@ -433,7 +433,7 @@ const findOrAcquire = (
     Effect.catchTag("TokenStoreError", () => acquire),
     Effect.catchAllCause((cause) =>
       Effect.flatMap(
-        token.short,
+        stored.short,
         (short) => short === undefined ? Effect.failCause(cause) : Effect.succeed(short)
       )
     )

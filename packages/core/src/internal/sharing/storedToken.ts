@@ -68,7 +68,7 @@ export const make = (
 ) =>
   Effect.map(Ref.make<Found | undefined>(undefined), (lastShort) => ({
     /** Returns the token in the store if it is usable. Removes it if it was rejected. */
-    find: Effect.gen(function*() {
+    findUsable: Effect.gen(function*() {
       const before = yield* instant.now
       const stored = Option.getOrUndefined(yield* store.get(key))
       if (stored === undefined) return undefined
@@ -102,7 +102,7 @@ export const make = (
      * Stores a token of an acquisition that has started then, if it still may. Ignores failures and defects, because
      * the acquisition has its token.
      */
-    store: (
+    publish: (
       { at, token: received }: Timed,
       startedAt: instant.Instant,
       mayStore: Effect.Effect<boolean, TokenStoreError>
@@ -131,7 +131,7 @@ export const make = (
         if (isLate) yield* store.remove(key, entry)
       }).pipe(Effect.exit),
 
-    /** The last token that `find` did not return because too little is left of it. Undefined if that has expired. */
+    /** The last token that was too short for `findUsable`, or undefined once that token has expired. */
     short: Effect.zipWith(Ref.get(lastShort), instant.now, (short, now) => {
       const isValid = short !== undefined && instant.elapsed(short.at, now) < short.left
       return isValid ? short : undefined

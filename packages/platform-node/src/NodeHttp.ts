@@ -141,7 +141,9 @@ export const layerDispatcher = (
 export const layer = (
   options: Options = {}
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
-  Layer.suspend(() => bun.isRunning() ? bun.layer(options) : layerUndici(options))
+  Layer.suspend(() =>
+    bun.isRunning() ? bun.layer<keyof Options>(options) : layerUndici(options)
+  )
 
 const layerUndici = (options: Options) =>
   Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, describeProxy)).pipe(

@@ -5,7 +5,6 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import {
-  DateTime,
   Duration,
   Effect,
   Exit,
@@ -14,7 +13,6 @@ import {
   Logger,
   LogLevel,
   Option,
-  Redacted,
   Scope,
   Tracer
 } from "effect"
@@ -25,6 +23,7 @@ import {
   demoBody,
   formType,
   getToken,
+  makeEarlierTokens,
   send,
   tokenPath,
   until
@@ -200,17 +199,7 @@ test.live.each([
 )
 
 test.live("an emulator starts with 200 000 tokens of an earlier one", function*() {
-  const now = DateTime.unsafeNow()
-  const tokens = Array.from({ length: 200_000 }, (_, index) => ({
-    id: index + 1,
-    value: Redacted.make(`invented-token-${index}`),
-    clientId: "demo-client",
-    scope: "",
-    issuedAt: now,
-    expiresAt: DateTime.add(now, { hours: 1 }),
-    revokedAt: Option.none()
-  }))
-  const emulator = yield* Emulator.make({ tokens })
+  const emulator = yield* Emulator.make({ tokens: makeEarlierTokens(200_000) })
   yield* askToken(emulator.url)
   assert.strictEqual((yield* emulator.tokens).at(-1)?.id, 200_001)
 })

@@ -11,8 +11,18 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
-import { Clock, DateTime, Effect, Option, Redacted } from "effect"
-import { askToken, callApi, connect, formType, getToken, send, steer, until } from "./utils.js"
+import { Clock, Effect } from "effect"
+import {
+  askToken,
+  callApi,
+  connect,
+  formType,
+  getToken,
+  makeEarlierTokens,
+  send,
+  steer,
+  until
+} from "./utils.js"
 
 const chromium = (process.env["PATH"] ?? "").split(delimiter)
   .flatMap((folder) =>
@@ -358,17 +368,8 @@ describe("the requests by which the page steers", () => {
 
   /** 10 000 tokens of an earlier emulator, and how often the first or the last of them was read. */
   const manyTokens = () => {
-    const now = DateTime.unsafeNow()
     const reads = { first: 0, last: 0 }
-    const tokens = Array.from({ length: 10_000 }, (_, index) => ({
-      id: index + 1,
-      value: Redacted.make(`invented-token-${index}`),
-      clientId: "demo-client",
-      scope: "",
-      issuedAt: now,
-      expiresAt: DateTime.add(now, { hours: 1 }),
-      revokedAt: Option.none()
-    }))
+    const tokens = makeEarlierTokens(10_000)
     const count = (index: number, name: keyof typeof reads) =>
       Object.defineProperty(tokens[index], "scope", {
         enumerable: true,

@@ -1,9 +1,9 @@
 /** Clients that do not use the platform of the server: `node:http` with exact headers, and plain sockets. */
 import * as Http from "node:http"
 import * as Net from "node:net"
-import { Emulator, type Fault } from "@store-api/emulator"
+import { Emulator, type Fault, type IssuedToken } from "@store-api/emulator"
 import * as Network from "@store-api/testing/network"
-import { Effect, Redacted } from "effect"
+import { DateTime, Effect, Option, Redacted } from "effect"
 
 export interface HttpResponse {
   readonly status: number
@@ -91,6 +91,20 @@ export const withToken = (options?: Emulator.Options) =>
     Emulator.make(options),
     (emulator) => Effect.map(getToken(emulator.url), (token) => ({ ...emulator, token }))
   )
+
+/** Makes the tokens of an earlier emulator, for the option `tokens`. */
+export const makeEarlierTokens = (count: number): ReadonlyArray<IssuedToken.IssuedToken> => {
+  const now = DateTime.unsafeNow()
+  return Array.from({ length: count }, (_, index) => ({
+    id: index + 1,
+    value: Redacted.make(`invented-token-${index}`),
+    clientId: "demo-client",
+    scope: "",
+    issuedAt: now,
+    expiresAt: DateTime.add(now, { hours: 1 }),
+    revokedAt: Option.none()
+  }))
+}
 
 /** Steers an emulator, as the page and the commands do. */
 export const steer = (

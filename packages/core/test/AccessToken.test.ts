@@ -55,8 +55,8 @@ const expiredCases = [
 ] as const
 
 describe("AccessToken", () => {
-  describe("expires after 60 minutes by the wall clock", () => {
-    test.each(validCases)("%s, the token is valid", function*([, millis, left]) {
+  describe("the lifetime of 60 minutes by the wall clock", () => {
+    test.each(validCases)("a token is valid %s", function*([, millis, left]) {
       const { expired, remaining, token, valid } = yield* checkedAt(millis)
       assert.isFalse(expired)
       assert.strictEqual(remaining, left)
@@ -66,7 +66,7 @@ describe("AccessToken", () => {
       )
     })
 
-    test.each(expiredCases)("%s, the token has expired", function*([, millis, reason]) {
+    test.each(expiredCases)("a token has expired %s", function*([, millis, reason]) {
       const { expired, remaining, token, valid } = yield* checkedAt(millis)
       assert.isTrue(expired)
       assert.strictEqual(remaining, 0)

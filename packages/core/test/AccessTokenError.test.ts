@@ -127,11 +127,11 @@ describe("AccessTokenError", () => {
     }
   })
 
-  it.each(rows)("%s gives its advice", (_name, { advice, error }) => {
+  it.each(rows)("the message of %s gives advice for its cause", (_name, { advice, error }) => {
     assert.match(error.message, advice)
   })
 
-  it.each(rows)("%s is of the family", (_name, { error }) => {
+  it.each(rows)("%s is an error of the family AccessTokenError", (_name, { error }) => {
     assert.isTrue(AccessTokenError.isAccessTokenError(error))
   })
 
@@ -350,7 +350,7 @@ describe("AccessTokenError", () => {
     }
   })
 
-  it("names the request that sends any character to a server that form-decodes", () => {
+  it("the advice on form decoding names the request that sends any character", () => {
     const error = refused("InvalidClient", true)
     assert.match(error.message, / or %, unless TokenRequest\.clientSecretPost sends them\.$/)
     assert.match(
@@ -359,7 +359,7 @@ describe("AccessTokenError", () => {
     )
   })
 
-  it("explains form-decoding only for refused credentials that it changes", () => {
+  it("the message explains form decoding only for refused credentials that it changes", () => {
     assert.notInclude(refused("InvalidClient").message, "differently")
     assert.notInclude(refused("InvalidRequest", true).message, "differently")
   })
@@ -443,7 +443,7 @@ describe("AccessTokenError", () => {
     )
   })
 
-  it("prints no field without a value, even if it is given as undefined", () => {
+  it("an error prints no field without a value, even if it is given as undefined", () => {
     const { ConfigurationError, CredentialsError, TokenRefusedError, TokenRequestError } =
       AccessTokenError
     const retryAt = undefined

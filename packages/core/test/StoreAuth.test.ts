@@ -126,12 +126,15 @@ describe("StoreAuth", () => {
       "a&b",
       Option.some("CredentialsError")
     ]
-  ])("checks its request before it is sent: %s", function*([, request, secret, tag]) {
-    const clientSecret = Redacted.make(secret)
-    const options = { ...secretOptions, clientSecret, endpoint: { request } }
-    const { exit, sent } = yield* callWith(options)
-    deepStrictEqual([errorTag(exit), sent.length], [tag, Option.isNone(tag) ? 2 : 0])
-  })
+  ])(
+    "the layer checks a token request before it sends it: %s",
+    function*([, request, secret, tag]) {
+      const clientSecret = Redacted.make(secret)
+      const options = { ...secretOptions, clientSecret, endpoint: { request } }
+      const { exit, sent } = yield* callWith(options)
+      deepStrictEqual([errorTag(exit), sent.length], [tag, Option.isNone(tag) ? 2 : 0])
+    }
+  )
 
   describe("a request of your own, when the layer is built", () => {
     const { apiUrl, authUrl } = secretOptions
@@ -191,7 +194,7 @@ describe("StoreAuth", () => {
     })
   })
 
-  test("make: two stores in one program share no token, acquisition or cooldown", function*() {
+  test("two results of make in one program share no token, acquisition or cooldown", function*() {
     const { http, sent } = yield* store
     const down = yield* FakeClient.stubApi(() => ({ status: 503 }))
     const north = yield* Effect.provide(StoreAuth.make(secretOptions), http)
@@ -234,14 +237,14 @@ describe("StoreAuth", () => {
       { endpoint: { request: clientSecretPost({ scope: "orders" }) } },
       4
     ]
-  ])("layerShared: two layers over one store %s", function*([, other, requests]) {
+  ])("two layers that layerShared returns for one store %s", function*([, other, requests]) {
     const { over, sent } = yield* sharedStore
     yield* over(StoreAuth.layerShared(secretOptions))
     yield* over(StoreAuth.layerShared({ ...secretOptions, ...other }))
     assert.lengthOf(yield* sent, requests)
   })
 
-  test("layerShared: a process that starts accepts no stored token with less than the provider's leeway left", function*() {
+  test("with layerShared, a process that starts accepts no stored token with less than the provider's leeway left", function*() {
     const { over, sent } = yield* sharedStore
     const process = StoreAuth.layerShared({
       ...secretOptions,

@@ -97,7 +97,7 @@ const httpErrorOf = (error: unknown) =>
 
 describe("AuthorizedHttpClient", () => {
   describe("attaching the token", () => {
-    test("attaches the token to every request, with the scheme Bearer", function*() {
+    test("the client attaches the token to every request, with the scheme Bearer", function*() {
       const { authorizations, client, sent, tokenRequests } = yield* make()
       yield* client.get("/orders")
       yield* client.post("/orders", { body: HttpBody.unsafeJson({ a: 1 }) })
@@ -111,7 +111,7 @@ describe("AuthorizedHttpClient", () => {
       assert.strictEqual(yield* tokenRequests, 1)
     })
 
-    test("joins relative URLs to apiUrl with exactly one slash, whatever they contain", function*() {
+    test("the client joins relative URLs to apiUrl with exactly one slash, whatever they contain", function*() {
       const plain = { "/orders": "/orders", orders: "/orders", "orders/7": "/orders/7" }
       const special = {
         "": "",
@@ -139,7 +139,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("attaches the token under another name in another format", function*() {
+    test("the client attaches the token under another name in another format", function*() {
       const { client, sent } = yield* make({
         header: { name: "X-Store-Token", format: (value) => `Token ${value}` }
       })
@@ -149,7 +149,7 @@ describe("AuthorizedHttpClient", () => {
       assert.isUndefined(request?.headers["authorization"])
     })
 
-    test("redacts a header of another name in logs", function*() {
+    test("the client redacts a header of another name in logs", function*() {
       const redacted: Array<ReadonlyArray<string | RegExp>> = []
       const { client } = yield* make({
         header: { name: "X-Store-Token" },
@@ -167,7 +167,7 @@ describe("AuthorizedHttpClient", () => {
       )
     })
 
-    test("stops fetch from following redirects under another name, because fetch removes only Authorization", function*() {
+    test("the client stops fetch from following redirects under another name, because fetch removes only Authorization", function*() {
       const seen: Array<RequestInit["redirect"]> = []
       const decorate = HttpClient.tapRequest(() =>
         Effect.map(Effect.serviceOption(FetchHttpClient.RequestInit), (init) => {
@@ -184,13 +184,13 @@ describe("AuthorizedHttpClient", () => {
       deepStrictEqual(seen, [undefined, undefined, "manual"])
     })
 
-    test("sends a formatted token of one character", function*() {
+    test("the client sends a formatted token of one character", function*() {
       const { client, sent } = yield* make({ header: { name: "x-token", format: () => "x" } })
       yield* client.get("/orders")
       deepStrictEqual((yield* sent).map(({ headers }) => headers["x-token"]), ["x"])
     })
 
-    test("formats each token once", function*() {
+    test("the client formats each token once", function*() {
       const formatted: Array<string> = []
       const format = (accessToken: string) => {
         formatted.push(accessToken)
@@ -200,7 +200,7 @@ describe("AuthorizedHttpClient", () => {
       deepStrictEqual(formatted, ["token-1"])
     })
 
-    test("sends a request that already has the header unchanged", function*() {
+    test("the client sends a request that already has the header unchanged", function*() {
       const { authorizations, client, tokenRequests } = yield* make({
         answer: () => ({ status: 401 })
       })
@@ -210,7 +210,7 @@ describe("AuthorizedHttpClient", () => {
       deepStrictEqual([yield* authorizations, yield* tokenRequests], [[expected], 0])
     })
 
-    test("keeps a header that the request already had in the errors of that request", function*() {
+    test("the client keeps a header that the request already had in the errors of that request", function*() {
       const transport = new HttpClientError.RequestError({
         request: HttpClientRequest.get("/", ownHeader),
         reason: "Transport"
@@ -229,7 +229,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("passes on errors of the given client that are not an HttpClientError", function*() {
+    test("the client passes on errors of the given client that are not an HttpClientError", function*() {
       const { client: base } = yield* stubApi()
       for (const failure of [undefined, "an invented error", new Error("an invented error")]) {
         const failing = HttpClient.transformResponse(base, () => Effect.fail(failure))
@@ -240,7 +240,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("names client.header.format when it throws or returns an invalid header value", function*() {
+    test("the error names client.header.format when it throws or returns an invalid header value", function*() {
       const formats: ReadonlyArray<(accessToken: string) => string> = [
         (accessToken) => {
           throw new Error(accessToken)
@@ -258,7 +258,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("works over a client that prepends its own URL", function*() {
+    test("the client works over a client that prepends its own URL", function*() {
       const expected = {
         "https://api.store.example/v2": "https://api.store.example/v2/orders",
         "/v2": "https://api.store.example/v1/v2/orders"
@@ -272,7 +272,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("fails for a token that is not a valid header value, without showing it", function*() {
+    test("the client fails for a token that is not a valid header value, without showing it", function*() {
       const { client, sent } = yield* make({ acquire: () => token("broken\r\nx-injected: 1") })
       const error = yield* Effect.flip(client.get("/orders"))
       assert.instanceOf(error, AccessTokenError.TokenResponseError)
@@ -283,7 +283,7 @@ describe("AuthorizedHttpClient", () => {
   })
 
   describe("trusted origins", () => {
-    test("fails with UntrustedOriginError for another origin, port or scheme, without any request", function*() {
+    test("the client fails with UntrustedOriginError for another origin, port or scheme, without any request", function*() {
       const { client, sent, tokenRequests } = yield* make()
       const urls = [
         "https://evil.example/orders",
@@ -377,7 +377,7 @@ describe("AuthorizedHttpClient", () => {
         ["https://B\u00dcCHER.example/x", "/orders"],
         "https://b\u00fccher.example.com"
       ]
-    ])("trusts only %s", function*([, settings, trusted, other]) {
+    ])("the client trusts only %s", function*([, settings, trusted, other]) {
       const { authorizations, outcomes } = yield* observe(settings, ...trusted, other)
       deepStrictEqual(outcomes, [...trusted.map(() => 200), "UntrustedOriginError"])
       deepStrictEqual(authorizations, trusted.map(() => "Bearer token-1"))
@@ -409,7 +409,7 @@ describe("AuthorizedHttpClient", () => {
   })
 
   describe("recovery from a 401", () => {
-    test("repeats the request with another token, whose response the caller gets", function*() {
+    test("the client repeats the request with another token, whose response the caller gets", function*() {
       deepStrictEqual(yield* observe({ answer: rejecting("token-1") }, "/orders"), {
         outcomes: [200],
         authorizations: bearers("token-1", "token-2"),
@@ -418,7 +418,7 @@ describe("AuthorizedHttpClient", () => {
       })
     })
 
-    test("rejects the second token too after a second 401, even if the given client fails on it", function*() {
+    test("the client rejects the second token too after a second 401, even if the given client fails on it", function*() {
       for (const decorate of [undefined, HttpClient.filterStatusOk]) {
         const answer = () => ({ status: 401 })
         const { authorizations, outcomes, rejected, tokenRequests } = yield* observe({
@@ -434,7 +434,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("rejects the second token only after a 401 that another token can resolve", function*() {
+    test("the client rejects the second token only after a 401 that another token can resolve", function*() {
       for (
         const second of [{ status: 200 }, { status: 403 }, {
           status: 401,
@@ -447,7 +447,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("does not recover a request with its own header, even if an earlier attempt had the token", function*() {
+    test("the client does not recover a request with its own header, even if an earlier attempt had the token", function*() {
       /** The first attempt gets a 503. The second attempt has its own header and gets a 401. */
       const answer = (_: unknown, n: number) => ({ status: n === 1 ? 503 : 401 })
       const ownHeaderAtSecondAttempt: Decorate = (client) => {
@@ -477,7 +477,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("repeats the request once, even if the endpoint returns the same token again", function*() {
+    test("the client repeats the request once, even if the endpoint returns the same token again", function*() {
       for (const [second, rejected] of [[200, ["same"]], [401, ["same", "same"]]] as const) {
         const answer = (_: unknown, n: number) => ({ status: n === 1 ? 401 : second })
         const observed = yield* observe({ answer, acquire: () => token("same") }, "/orders")
@@ -487,7 +487,7 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test("repeats a request only if its body can be sent again", function*() {
+    test("the client repeats a request only if its body can be sent again", function*() {
       const bytes = new Uint8Array([1])
       for (
         const [body, requests] of [
@@ -518,7 +518,7 @@ describe("AuthorizedHttpClient", () => {
       `Bearer error_description="Invalid API call as no apiproduct match found"`
     ]
 
-    test("does not recover from a 403, or from a challenge that no token can resolve", function*() {
+    test("the client does not recover from a 403, or from a challenge that no token can resolve", function*() {
       const unauthorized = challenges.map((value) => ({
         status: 401,
         headers: { "www-authenticate": value }
@@ -552,13 +552,13 @@ describe("AuthorizedHttpClient", () => {
       }
     )
 
-    test("rejects the token of a request that is not repeated", function*() {
+    test("the client rejects the token of a request that is not repeated", function*() {
       const settings = { retryUnauthorized: false, answer: rejecting("token-1") }
       const { outcomes } = yield* observe(settings, "/orders", "/orders")
       deepStrictEqual(outcomes, [401, 200])
     })
 
-    test("fails with the error of the acquisition when no other token can be acquired, as the next request does", function*() {
+    test("the client fails with the error of the acquisition when no other token can be acquired, as the next request does", function*() {
       const failures = [
         new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }),
         new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", httpStatus: 401 })
@@ -585,7 +585,7 @@ describe("AuthorizedHttpClient", () => {
 
     const unauthorized = () => ({ status: 401 })
 
-    test("fails with a defect of the source", function*() {
+    test("the client fails with a defect of the source", function*() {
       const acquire = (n: number) =>
         n === 1 ? token("token-1") : Effect.die("an invented defect")
       const { client } = yield* make({ answer: unauthorized, acquire })
@@ -595,7 +595,7 @@ describe("AuthorizedHttpClient", () => {
       ])
     })
 
-    test("fails with Closed after the scope has closed", function*() {
+    test("the client fails with Closed after the scope has closed", function*() {
       const scope = yield* Scope.make()
       const decorate = HttpClient.tap(() => Scope.close(scope, Exit.void))
       const { client } = yield* Scope.extend(make({ answer: unauthorized, decorate }), scope)
@@ -610,7 +610,7 @@ describe("AuthorizedHttpClient", () => {
       ["filterStatusOk", HttpClient.filterStatusOk]
     ]
 
-    test.each(combinators)("works over a client with %s", function*([, decorate]) {
+    test.each(combinators)("the client works over a client with %s", function*([, decorate]) {
       const { outcomes } = yield* observe(
         { answer: rejecting("token-1"), decorate },
         "/orders"
@@ -618,7 +618,7 @@ describe("AuthorizedHttpClient", () => {
       deepStrictEqual(outcomes, [200])
     })
 
-    test.each(combinators)("works under %s", function*([, decorate]) {
+    test.each(combinators)("the client works under %s", function*([, decorate]) {
       const { client } = yield* make({ answer: rejecting("token-1") })
       deepStrictEqual(
         yield* outcomesOf(decorate(client as HttpClient.HttpClient), "/orders"),
@@ -626,7 +626,7 @@ describe("AuthorizedHttpClient", () => {
       )
     })
 
-    test("recovers in each attempt of an outer retry", function*() {
+    test("the client recovers in each attempt of an outer retry", function*() {
       const { authorizations, client } = yield* make({
         answer: (_, n) => ({ status: [503, 401][n - 1] ?? 200 })
       })

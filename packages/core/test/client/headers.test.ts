@@ -87,13 +87,13 @@ describe("URLs with spaces around them", () => {
     [" orders", "https://api.store.example/v1/orders"],
     ["\0 https://api.store.example/v1", "https://api.store.example/v1"],
     [" ", "https://api.store.example/v1"]
-  ])("%j is read as fetch does", ([url, expected]) =>
+  ])("the client reads the URL %j as fetch does", ([url, expected]) =>
     Effect.gen(function*() {
       const [request] = yield* sentBy((client) => client.get(url))
       assert.strictEqual(request?.url, expected)
     }))
 
-  test("of another origin are refused", function*() {
+  test("the client refuses a URL of another origin", function*() {
     const requests = yield* sentBy((client) =>
       Effect.flip(client.get(" https://elsewhere.example/"))
     )

@@ -88,7 +88,7 @@ const unsendable = [
 
 describe("TokenRequest", () => {
   test.each(unsendable)(
-    "fails for an id or a secret that cannot be sent, with the variable it was read from: %j",
+    "a request fails for an id or a secret that cannot be sent, with the variable it was read from: %j",
     function*({ reason, request, value }) {
       for (const field of ["clientId", "clientSecret"] as const) {
         const values = { clientId, clientSecret, [field]: value }
@@ -191,7 +191,7 @@ describe("TokenRequest", () => {
   })
 
   it.each(Object.entries({ clientSecretPost, clientSecretBasic }))(
-    "omits empty parameters of %s",
+    "a request omits empty parameters: %s",
     (_name, request) => {
       const { fields } = contentOf(request({
         scope: "",
@@ -206,7 +206,7 @@ describe("TokenRequest", () => {
   )
 
   it.each(Object.entries({ clientSecretPost, clientSecretBasic }))(
-    "sends the grant_type of %s instead of the default",
+    "a request sends the given grant_type instead of the default: %s",
     (_name, request) => {
       const { fields } = contentOf(request({ grant_type: "urn:x" }))
       deepStrictEqual(fields[0], ["grant_type", "urn:x"])
@@ -254,7 +254,7 @@ describe("TokenRequest", () => {
     assert.isString(clientSecretPost({ scope: "a" }).identity)
   })
 
-  it("shows no secret parameter when it or a copy is printed, although its identity contains it", () => {
+  it("a request shows no secret parameter when it or a copy is printed, although its identity contains it", () => {
     for (const request of [clientSecretPost, clientSecretBasic]) {
       const printed = request({ child_secret: Redacted.make("invented-canary") })
       const { identity } = { ...printed }
@@ -425,7 +425,7 @@ describe("TokenRequest", () => {
         ] as const
       )
     ])(
-      "%j fails with a ConfigurationError when the layer is built",
+      "a wrong request fails with a ConfigurationError when the layer is built: %j",
       function*([options, option, reason]) {
         const client = FakeClient.make(FakeClient.token)
         const error = yield* Effect.flip(acquire(client, options))
@@ -457,7 +457,7 @@ describe("TokenRequest", () => {
       [TokenRequest.make({ ...specification, maxLifetime: "2 hours" }), undefined, day, 7200],
       [TokenRequest.make({ ...specification, maxLifetime: "2 hours" }), "3 hours", day, 10_800]
     ])(
-      "%#: the lifetime of a token is expires_in, up to maxLifetime",
+      "the lifetime of a token is expires_in, up to maxLifetime: %#",
       function*([request, longest, sent, kept]) {
         const client = FakeClient.make(
           FakeClient.reply(200, tokenBody({ expires_in: sent }))

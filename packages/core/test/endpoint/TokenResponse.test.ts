@@ -149,7 +149,7 @@ describe("TokenResponse", () => {
       `${tokenBody()}\n${tokenBody()}`,
       Buffer.from(tokenBody(), "utf16le").toString("utf8")
     ])(
-      "%#: fails for a body that is not one JSON object, with an error that shows no token",
+      "fails for a body that is not one JSON object, with an error that shows no token: %#",
       (body) => {
         deepStrictEqual(problemsOf(body), [""])
         assert.isFalse(shows(errorOf(body), "invented-token"))
@@ -367,15 +367,18 @@ describe("TokenResponse", () => {
       ["canary-0001"],
       null,
       true
-    ])("%#: another value is not accepted, with an error that does not show it", (token) => {
-      const error = errorOf(tokenBody({ access_token: token }))
-      deepStrictEqual(error.problems, [
-        { path: "access_token", expected: "1 to 16384 visible ASCII characters" }
-      ])
-      for (const text of ["canary", "1234567890123", "invented-token"]) {
-        assert.notInclude(renderings(error), text)
+    ])(
+      "another access_token is not accepted, with an error that does not show it: %#",
+      (token) => {
+        const error = errorOf(tokenBody({ access_token: token }))
+        deepStrictEqual(error.problems, [
+          { path: "access_token", expected: "1 to 16384 visible ASCII characters" }
+        ])
+        for (const text of ["canary", "1234567890123", "invented-token"]) {
+          assert.notInclude(renderings(error), text)
+        }
       }
-    })
+    )
 
     prop("only an access_token of 1 to 16384 visible ASCII characters is accepted", [
       FC.oneof(
@@ -392,7 +395,7 @@ describe("TokenResponse", () => {
     }, { fastCheck: { numRuns: 500 } })
   })
 
-  it("the schema can be used alone by other sources", () => {
+  it("other sources can use the schema alone", () => {
     const { access_token } = Schema.decodeUnknownSync(TokenResponse.TokenResponse)(
       specificationFields
     )

@@ -334,20 +334,23 @@ const bugs: ReadonlyArray<
   ]
 ]
 
-describe.concurrent("the contract is broken by a store in which", () => {
-  test.live.each(bugs)("%s", function*([, change, rule, problem]) {
-    const [store, leases] = yield* Effect.all([TokenStore.makeMemory, TokenStore.makeMemory])
-    const broken = TokenStore.TokenStore.of({ ...store, ...change(store, leases) })
-    const messages = yield* Effect.forEach(rules, ({ check }) =>
-      Effect.match(check, {
-        onFailure: (error) => Object.assign({ message: "" }, error.toJSON()).message,
-        onSuccess: () => ""
-      }), { concurrency: "unbounded" }).pipe(
-        Effect.provideService(TokenStore.TokenStore, broken)
+describe.concurrent("a store that breaks the contract", () => {
+  test.live.each(bugs)(
+    "the contract finds a store in which %s",
+    function*([, change, rule, problem]) {
+      const [store, leases] = yield* Effect.all([TokenStore.makeMemory, TokenStore.makeMemory])
+      const broken = TokenStore.TokenStore.of({ ...store, ...change(store, leases) })
+      const messages = yield* Effect.forEach(rules, ({ check }) =>
+        Effect.match(check, {
+          onFailure: (error) => Object.assign({ message: "" }, error.toJSON()).message,
+          onSuccess: () => ""
+        }), { concurrency: "unbounded" }).pipe(
+          Effect.provideService(TokenStore.TokenStore, broken)
+        )
+      const [message = ""] = messages.filter((message) =>
+        message.includes(`breaks a rule of TokenStore, "`) && message.includes(rule)
       )
-    const [message = ""] = messages.filter((message) =>
-      message.includes(`breaks a rule of TokenStore, "`) && message.includes(rule)
-    )
-    assert.include(message, problem, messages.join("\n"))
-  })
+      assert.include(message, problem, messages.join("\n"))
+    }
+  )
 })

@@ -285,7 +285,7 @@ const alertNames = [...files["alerts.yml"].matchAll(/- alert: (\w+)/g)].map(([, 
   name
 )
 
-const passes = ({ passed, said }: Prometheus.Verdict) => {
+const expectPass = ({ passed, said }: Prometheus.Verdict) => {
   assert.isTrue(passed, said)
 }
 
@@ -325,8 +325,8 @@ describe.skipIf(Prometheus.isLeftOut)(
   "examples/prometheus, by promtool",
   () => {
     it("can be loaded: the rules, and the configuration that names them", async () => {
-      passes(await Prometheus.promtool(files, "check", "rules", "alerts.yml"))
-      passes(await Prometheus.promtool(files, "check", "config", "prometheus.yml"))
+      expectPass(await Prometheus.promtool(files, "check", "rules", "alerts.yml"))
+      expectPass(await Prometheus.promtool(files, "check", "config", "prometheus.yml"))
       const broken = changed(["StoreTokenGone"], /time\(\)/, "time(")
       const withoutRules = { "prometheus.yml": files["prometheus.yml"] }
       assert.isFalse(
@@ -341,7 +341,7 @@ describe.skipIf(Prometheus.isLeftOut)(
     })
 
     it("alerts fire and stop as in alerts.test.yml", async () => {
-      passes(await tried(files))
+      expectPass(await tried(files))
     })
 
     it("an alert that never fires is detected", async () => {

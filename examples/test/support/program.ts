@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Emulator } from "@store-api/emulator"
-import { bundles } from "@store-api/testing/childProcess"
+import { bundleAll } from "@store-api/testing/childProcess"
 import { Effect, Redacted, type Scope } from "effect"
 
 /** The folder in which `npm run effect4` has generated the packages and the examples for Effect 4. */
@@ -15,7 +15,7 @@ const source = new URL(`${root.href}/examples/src/`)
 
 /** Bundles the examples, and returns the folder of the bundles. */
 export const bundled: Effect.Effect<string, never, Scope.Scope> = Effect.map(
-  bundles(
+  bundleAll(
     readdirSync(source).filter((file) => file.endsWith(".ts")).map((file) =>
       new URL(file, source)
     ),

@@ -8,12 +8,12 @@ import { Effect } from "effect"
 import { exitCodes } from "../src/CommandError.js"
 import {
   demoSecret,
+  expectRefusal,
+  expectSuccess,
   hasColours,
   newUser,
   onTerminal,
-  prints,
   profilesOf,
-  refuses,
   run,
   started,
   type User,
@@ -107,7 +107,7 @@ test.live.each(wrongLines)(
   "a wrong line fails with a message that says what to do, before anything is sent: %s",
   function*([line, message]) {
     const { emulator, user } = yield* started
-    yield* refuses(user, line, 2, message)
+    yield* expectRefusal(user, line, 2, message)
     deepStrictEqual(yield* emulator.requests, [])
   }
 )
@@ -118,7 +118,7 @@ test.live("common flags may stand before the command or after it", function*() {
   for (
     const line of [`--auth-url ${emulator.url} token`, `token --auth-url=${emulator.url}`]
   ) {
-    yield* prints(nowhere, line)
+    yield* expectSuccess(nowhere, line)
   }
 })
 
@@ -141,14 +141,14 @@ const commands = [
 const widest = (lines: ReadonlyArray<string>) => Math.max(...lines.map((line) => line.length))
 
 test.live("--help lists the commands", function*() {
-  const help = yield* prints(yield* newUser({}), "--help")
+  const help = yield* expectSuccess(yield* newUser({}), "--help")
   for (const command of commands) {
     if (!command.includes(" ")) assert.match(help, new RegExp(`^ {2}${command} `, "m"))
   }
 })
 
 test.live("--help lists the exit codes", function*() {
-  const help = yield* prints(yield* newUser({}), "--help")
+  const help = yield* expectSuccess(yield* newUser({}), "--help")
   for (const { code, text } of Object.values(exitCodes)) {
     assert.include(help, `${code}  ${text}\n`)
   }
@@ -158,14 +158,17 @@ test.live.each([[[]], [["help"]], [["-h"]]])(
   "the arguments %o print the same help as --help",
   function*([args]) {
     const user = yield* newUser({})
-    assert.strictEqual(yield* prints(user, args), yield* prints(user, "--help"))
+    assert.strictEqual(yield* expectSuccess(user, args), yield* expectSuccess(user, "--help"))
   }
 )
 
 /** The lines of the help of a command. */
 const helpOf = (command: string) =>
   Effect.map(
-    Effect.flatMap(newUser({}), (user) => prints(user, `${command} --help`.trimStart())),
+    Effect.flatMap(
+      newUser({}),
+      (user) => expectSuccess(user, `${command} --help`.trimStart())
+    ),
     (text) => text.split("\n")
   )
 const isExample = (line: string) => line.startsWith("  $ ")
@@ -221,18 +224,18 @@ test.live.each(commands)(
   function*(command) {
     const user = yield* newUser({})
     const words = command.split(" ")
-    const help = yield* prints(user, [...words, "--help"])
+    const help = yield* expectSuccess(user, [...words, "--help"])
     const again = /^(profile|emulator)$/.test(command)
       ? [command, "help"]
       : ["help", ...words, "/more"]
     for (const args of [["help", ...words], again]) {
-      assert.strictEqual(yield* prints(user, args), help)
+      assert.strictEqual(yield* expectSuccess(user, args), help)
     }
   }
 )
 
 test.live("--version prints the version", function*() {
-  assert.match(yield* prints(yield* newUser({}), "--version"), /^\d+\.\d+\.\d+\n$/)
+  assert.match(yield* expectSuccess(yield* newUser({}), "--version"), /^\d+\.\d+\.\d+\n$/)
 })
 
 /** `shells.slow.test.ts` drives the scripts in each shell. */
@@ -242,7 +245,7 @@ const complete = (words: ReadonlyArray<string>) =>
     const user = yield* newUser({})
     mkdirSync(profilesOf(user), { recursive: true })
     writeFileSync(join(profilesOf(user), "books.env"), "")
-    return (yield* prints(user, ["__complete", ...words])).split("\n").slice(0, -1)
+    return (yield* expectSuccess(user, ["__complete", ...words])).split("\n").slice(0, -1)
   })
 const offer = (words: ReadonlyArray<string>) =>
   Effect.map(complete(words), (rows) => rows.map((row) => row.replace(/\t.+/, "")))

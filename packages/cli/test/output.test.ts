@@ -8,12 +8,12 @@ import { test } from "@store-api/testing/test"
 import { Effect, Exit, Fiber, TestClock } from "effect"
 import {
   demoSecret,
+  expectRefusal,
   hasColours,
   lastToken,
   linesOf,
   onTerminal,
   type Outcome,
-  refuses,
   run,
   start,
   started,
@@ -127,7 +127,7 @@ const cases: ReadonlyArray<Case> = [
 ]
 
 /** Whether each line of a text is as expected. */
-const matches = (text: string, expected: ReadonlyArray<RegExp>) => {
+const matchLines = (text: string, expected: ReadonlyArray<RegExp>) => {
   const lines = text.split("\n").filter(Boolean)
   assert.lengthOf(lines, expected.length, text)
   for (const [index, line] of expected.entries()) assert.match(lines[index] ?? "", line)
@@ -158,8 +158,8 @@ test.live.each(cases)("a pipe gets these lines without colours: $name", function
   const { args, requests, user } = yield* prepare(row)
   const { code, stderr, stdout } = yield* run(user, args)
   assert.isFalse(hasColours(stdout + stderr))
-  matches(stdout, row.lines)
-  matches(stderr, row.note ?? [])
+  matchLines(stdout, row.lines)
+  matchLines(stderr, row.note ?? [])
   deepStrictEqual([code, yield* requests], [row.code, row.requests])
 })
 
@@ -168,7 +168,7 @@ test.live.each(cases)(
   function*(row) {
     const { args, requests, user } = yield* prepare(row)
     const { code, screen } = yield* onTerminal(user, args, { columns })
-    matches(linesOf(screen).join("\n"), [...row.lines, ...row.note ?? []])
+    matchLines(linesOf(screen).join("\n"), [...row.lines, ...row.note ?? []])
     deepStrictEqual(coloursOf(screen), row.colours ?? [])
     deepStrictEqual([code, yield* requests], [row.code, row.requests])
   }
@@ -294,7 +294,7 @@ test("--verbose shows a request that --timeout ends", function*() {
   const message =
     /\nstore-api: GET http:.*\/orders: no response \(\d+ ms\)\nstore-api: The call took longer/
   const fiber = yield* Effect.fork(
-    refuses(user, "call /orders --verbose --timeout 1s", 6, message)
+    expectRefusal(user, "call /orders --verbose --timeout 1s", 6, message)
   )
   yield* until(
     "the fault is met",

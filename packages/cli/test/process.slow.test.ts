@@ -15,7 +15,7 @@ import { Effect, Record } from "effect"
 import {
   check,
   demoSecret,
-  fails,
+  expectFailedStep,
   lastToken,
   newUser,
   profilesOf,
@@ -372,7 +372,12 @@ test.live("NODE_TLS_REJECT_UNAUTHORIZED does not apply to a proxy over TLS", fun
     NODE_TLS_REJECT_UNAUTHORIZED: "0",
     NODE_NO_WARNINGS: "1"
   })
-  yield* fails(careless, [], [5, "proxy tunnel", /SELF_SIGNED/, /HTTPS_PROXY/], runProcess)
+  yield* expectFailedStep(
+    careless,
+    [],
+    [5, "proxy tunnel", /SELF_SIGNED/, /HTTPS_PROXY/],
+    runProcess
+  )
 })
 
 describe.skipIf(!hasTerminals)("the binary on a terminal", () => {

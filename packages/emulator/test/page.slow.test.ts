@@ -103,7 +103,7 @@ const browse = Effect.gen(function*() {
         return (answer["result"] as Fields)["value"]
       }
     )
-  const shows = (condition: string) =>
+  const waitUntil = (condition: string) =>
     value(`new Promise((resolve) => {
       const look = () => (${condition}) ? resolve() : setTimeout(look, 50)
       look()
@@ -114,7 +114,7 @@ const browse = Effect.gen(function*() {
   const open = (url: string) =>
     Effect.zipRight(
       perform("Page.navigate", { url }),
-      shows(`location.href === "${url}" && document.readyState === "complete"`)
+      waitUntil(`location.href === "${url}" && document.readyState === "complete"`)
     )
   const size = (width: number, height: number, scheme = "light") =>
     Effect.all([
@@ -128,7 +128,7 @@ const browse = Effect.gen(function*() {
         features: [{ name: "prefers-color-scheme", value: scheme }]
       })
     ])
-  return { open, perform, problems, shows, size, value }
+  return { open, perform, problems, waitUntil, size, value }
 })
 
 /** Ten minutes with several tokens, by a clock that this moves. */
@@ -166,23 +166,23 @@ const busy = Effect.gen(function*() {
 describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the page", () => {
   test.live("a visitor can follow the emulator and steer it on the page", function*() {
     const { pendingFaults, url } = yield* Emulator.make({ steering: true })
-    const { open, perform, problems, shows, size, value } = yield* browse
+    const { open, perform, problems, waitUntil, size, value } = yield* browse
     yield* size(360, 780)
     yield* open(`${url}/_emulator/`)
-    yield* shows("live.textContent === 'live'")
+    yield* waitUntil("live.textContent === 'live'")
     assert.include(yield* value("empty.innerText"), "curl -d ")
     const token = yield* getToken(url)
     yield* callApi(url, token, { path: "/orders/7" })
-    yield* shows(
+    yield* waitUntil(
       "/^Token 1 of demo-client, issued .*, 2 requests$/.test(document.querySelector('[role=img]')?.ariaLabel)"
     )
     assert.match(String(yield* value("requests.innerText")), /GET \/orders\/7\s+200\s+#1/)
 
     yield* value("times.value = 2; document.querySelector('#fail button').click()")
-    yield* shows("faults.innerText === 'token/503-nothing × 2'")
+    yield* waitUntil("faults.innerText === 'token/503-nothing × 2'")
     deepStrictEqual([(yield* askToken(url)).status, (yield* pendingFaults).length], [503, 1])
     yield* value("document.querySelector('#clear').click()")
-    yield* shows("faults.innerText === ''")
+    yield* waitUntil("faults.innerText === ''")
 
     yield* value("document.querySelector('#spans button').focus()")
     for (const key of ["Tab", "Tab", "Tab", "Tab", "Enter"]) {
@@ -196,11 +196,11 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
       }
     }
     const bar = "document.querySelector('.row.revoked .bar')?.style"
-    yield* shows(`parseFloat(${bar}.left) + parseFloat(${bar}.width) < 75.1`)
+    yield* waitUntil(`parseFloat(${bar}.left) + parseFloat(${bar}.width) < 75.1`)
     assert.strictEqual((yield* callApi(url, token)).status, 401)
-    yield* shows("requests.innerText.includes('was revoked')")
+    yield* waitUntil("requests.innerText.includes('was revoked')")
     yield* getToken(url)
-    yield* shows("tokens.innerText.startsWith('#2')")
+    yield* waitUntil("tokens.innerText.startsWith('#2')")
     // The revoked token ended before the first of these times, and appears again below the newer one.
     yield* value("showSpan(0.001), showSpan(600)")
     assert.match(String(yield* value("tokens.innerText")), /^#2 .*#1 /s)
@@ -273,9 +273,9 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
   const folder = process.env["STORE_API_PICTURE"]
   if (folder !== undefined) {
     test.live("the page is drawn", function*() {
-      const { open, perform, shows, size } = yield* browse
+      const { open, perform, waitUntil, size } = yield* browse
       yield* open(yield* busy)
-      yield* shows("document.querySelectorAll('.row').length > 3")
+      yield* waitUntil("document.querySelectorAll('.row').length > 3")
       yield* size(920, 860, "light")
       const { data } = yield* perform("Page.captureScreenshot")
       writeFileSync(join(folder, "emulator-page.png"), Buffer.from(String(data), "base64"))

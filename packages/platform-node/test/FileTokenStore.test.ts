@@ -365,10 +365,10 @@ test.live("FileTokenStore does not use a folder that is a file", function*() {
   yield* allFail(store, "ENOTDIR", ["get", "remove"])
 })
 
-const fails = (error: PlatformError.PlatformError) => () => Effect.fail(error)
+const failWith = (error: PlatformError.PlatformError) => () => Effect.fail(error)
 
 const code = (code: unknown) =>
-  fails(
+  failWith(
     new PlatformError.SystemError({
       reason: "Unknown",
       module: "FileSystem",
@@ -405,7 +405,7 @@ const ofPlatform = { module: "FileSystem", method: "readFile" } as const
 const withoutCause = new PlatformError.SystemError({ reason: "TimedOut", ...ofPlatform })
 
 /** Reading a file fails. */
-const unreadable = (readFileString: ReturnType<typeof fails>): Change => () => ({
+const unreadable = (readFileString: ReturnType<typeof failWith>): Change => () => ({
   readFileString
 })
 
@@ -437,10 +437,10 @@ test.live.each<Failure>([
   ["the disk is read-only", readOnly, "EROFS", ["put", "remove", "lease"]],
   ["a file cannot be read", unreadable(code("EIO")), "EIO", reads],
   ["an error has no code", unreadable(code(7)), "Unknown", reads],
-  ["an error has no cause", unreadable(fails(withoutCause)), "TimedOut", reads],
+  ["an error has no cause", unreadable(failWith(withoutCause)), "TimedOut", reads],
   [
     "an argument is unusable",
-    unreadable(fails(new PlatformError.BadArgument(ofPlatform))),
+    unreadable(failWith(new PlatformError.BadArgument(ofPlatform))),
     "BadArgument",
     reads
   ],
@@ -464,7 +464,7 @@ test.live.each<Failure>([
 )
 
 /** The store cannot create its folder for this reason, and writes nothing. */
-const createsNothing = (change: Change, reason: string) =>
+const expectNoFiles = (change: Change, reason: string) =>
   Effect.gen(function*() {
     const folder = yield* newFolder
     const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
@@ -473,13 +473,13 @@ const createsNothing = (change: Change, reason: string) =>
   })
 
 test.live("FileTokenStore writes nothing to a new folder on a full disk", function*() {
-  yield* createsNothing(full, "ENOSPC")
+  yield* expectNoFiles(full, "ENOSPC")
 })
 
 onPosix(
   "FileTokenStore writes nothing to a folder that another process creates for all users",
   function*() {
-    yield* createsNothing(
+    yield* expectNoFiles(
       openToAll,
       "other users can open its folder: its mode is 755, not 700"
     )
@@ -733,7 +733,10 @@ const uses = {
 }
 
 /** The entry or the lease exists, and no other process can get the lease. */
-const exists = (store: TokenStore.Service, lease: TokenStore.Lease | undefined | void) =>
+const expectOwnership = (
+  store: TokenStore.Service,
+  lease: TokenStore.Lease | undefined | void
+) =>
   Effect.gen(function*() {
     if (lease === undefined) {
       deepStrictEqual(yield* entryOf(store, "key"), Option.some("mine"))
@@ -763,7 +766,7 @@ for (const [name, use] of Object.entries(uses)) {
           age(120, ...pathsIn(folder).filter((path) => !path.endsWith(".part")))
           return putAnother(store)
         })
-        yield* exists(store, yield* use(yield* storeOver(folder, at(removal))))
+        yield* expectOwnership(store, yield* use(yield* storeOver(folder, at(removal))))
       })
     )
     assert.isAbove(steps, 5)
@@ -776,7 +779,7 @@ for (const [name, use] of Object.entries(uses)) {
         const used: Array<TokenStore.Lease | void> = []
         const using = Effect.map(use(store), (lease) => used.push(lease))
         yield* putAnother(yield* storeOver(folder, at(using)))
-        for (const lease of used) yield* exists(store, lease)
+        for (const lease of used) yield* expectOwnership(store, lease)
       })
     )
     assert.isAbove(steps, 10)

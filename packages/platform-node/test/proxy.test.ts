@@ -185,7 +185,7 @@ test.live.each<readonly [name: string, scheme: string, http: (proxy: string) => 
 )
 
 /** The number of tunnels for an http and an https request with these variables. `PROXY` stands for the proxy URL. */
-const tunnels = (variables: Readonly<Record<string, string>>) =>
+const countTunnels = (variables: Readonly<Record<string, string>>) =>
   Effect.gen(function*() {
     const identity = yield* selfSigned("auth.store.example")
     const [plain, encrypted, proxy] = [
@@ -228,7 +228,7 @@ describe.runIf(canMakeCertificates)("decides for http and https", () => {
   test.live.each(cases)(
     "the proxy of the environment decides for each scheme: %j opens %j tunnels",
     function*([variables, expected]) {
-      deepStrictEqual(yield* tunnels(variables), expected)
+      deepStrictEqual(yield* countTunnels(variables), expected)
     }
   )
 })

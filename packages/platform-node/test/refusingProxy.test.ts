@@ -59,7 +59,7 @@ const optionsOf = (authUrl: string, scheme: string, http: NodeHttp.Options | und
 const sentence =
   "The proxy refused the connection (407): check the user name and password for the proxy."
 
-const showsNoPassword = (error: unknown) => {
+const expectNoPassword = (error: unknown) => {
   for (const depth of [2, Infinity]) {
     const shown = inspect(error, { depth, showHidden: true })
     for (const secret of [password, login]) assert.notInclude(shown, secret)
@@ -78,7 +78,7 @@ describe("an API request through a proxy that refuses the login", () => {
         withVariables(variables)
       )
       assert.include(String(error), sentence)
-      showsNoPassword(error)
+      expectNoPassword(error)
       assert.strictEqual(proxy.logins(), 1)
     }
   )
@@ -96,7 +96,7 @@ describe("an API request through a proxy that refuses the login", () => {
         }))
         assert(error instanceof TypeError)
         assert.strictEqual(error.message, sentence)
-        showsNoPassword(error)
+        expectNoPassword(error)
         yield* Effect.promise(dispose)
       }).pipe(withVariables(variables))
       assert.strictEqual(proxy.logins(), 1)

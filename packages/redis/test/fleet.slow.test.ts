@@ -199,7 +199,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
     function*({ fleet, servers }) {
       const { settings, tokenRequests } = yield* Fleet.shop()
       const members = yield* Fleet.share(yield* fleet, 2, yield* servers, settings)
-      yield* Fleet.sharesOne(members, tokenRequests)
+      yield* Fleet.expectOneRenewal(members, tokenRequests)
       yield* Fleet.warnedOf(members)
     }
   )
@@ -210,13 +210,13 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
       const { settings, tokenRequests } = yield* Fleet.shop()
       const storeUrl = (yield* servers).url.replace("password", "an-invented-other")
       const members = yield* (yield* fleet)(1, { ...settings, storeUrl })
-      yield* Fleet.sharesOne(members, tokenRequests)
+      yield* Fleet.expectOneRenewal(members, tokenRequests)
       yield* Fleet.warnedOf(members, "WRONGPASS")
     }
   )
 
   /** A member of this process, which does not trust the authority, warns for this reason. */
-  const warns = (storeUrl: string, reason: string) =>
+  const expectWarning = (storeUrl: string, reason: string) =>
     Effect.gen(function*() {
       const { settings } = yield* Fleet.shop()
       const start = inProcess(1, { ...settings, storeUrl, storeTimeout: "1 second" })
@@ -229,14 +229,14 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: l
   test.live.each(started)(
     "a process that does not trust the authority of $title warns of the certificate",
     function*({ servers }) {
-      yield* warns((yield* servers).url, "DEPTH_ZERO_SELF_SIGNED_CERT")
+      yield* expectWarning((yield* servers).url, "DEPTH_ZERO_SELF_SIGNED_CERT")
     }
   )
 
   test.live.each(started)(
     "a process warns that nothing listens at the address of $title",
     function*({ servers }) {
-      yield* warns((yield* servers).url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED")
+      yield* expectWarning((yield* servers).url.replaceAll(/:\d+/g, ":1"), "ECONNREFUSED")
     }
   )
 
@@ -263,7 +263,7 @@ describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit },
     const members = yield* Fleet.share(inProcess, 3, topology, settings)
     yield* Fleet.all(members, ({ begin }) => begin(20))
     yield* Fleet.tokens(members)
-    const renews = Fleet.sharesOne(members, tokenRequests)
+    const renews = Fleet.expectOneRenewal(members, tokenRequests)
     yield* renews
     const [entry = "", ...others] = yield* keysOf(topology, "*")
     assert.isEmpty(others)

@@ -1,6 +1,6 @@
 import { describe } from "@effect/vitest"
 import { RedisTokenStore } from "@store-api/redis"
-import { survivesJumps, survivesScenarios } from "@store-api/testing/jumpingClocksLive"
+import { runRandomFleets, runScenarios } from "@store-api/testing/jumpingClocksLive"
 import { isLeftOut, sharedRedis } from "@store-api/testing/redisServers"
 import { test } from "@store-api/testing/test"
 import { Effect, Redacted } from "effect"
@@ -17,11 +17,11 @@ describe.skipIf(isLeftOut)(
     )
 
     test.live("every call gets a valid token while one wall clock is ahead, behind or set back", function*() {
-      yield* survivesScenarios(yield* store)
+      yield* runScenarios(yield* store)
     })
 
     test.live(`every call gets a valid token while all wall clocks jump at random (MODEL_SEED=${seed})`, function*() {
-      yield* survivesJumps(yield* store, 40, seed)
+      yield* runRandomFleets(yield* store, 40, seed)
     })
   }
 )

@@ -1,7 +1,7 @@
 import { describe } from "@effect/vitest"
 import { TokenStore } from "@store-api/core"
 import { SqlTokenStore } from "@store-api/sql"
-import { survivesJumps, survivesScenarios } from "@store-api/testing/jumpingClocksLive"
+import { runRandomFleets, runScenarios } from "@store-api/testing/jumpingClocksLive"
 import { shared } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Context, Effect, Layer } from "effect"
@@ -22,11 +22,11 @@ describe.each(available)(
     )
 
     test.live("every call gets a valid token while one wall clock is ahead, behind or set back", function*() {
-      yield* survivesScenarios(yield* store)
+      yield* runScenarios(yield* store)
     })
 
     test.live(`every call gets a valid token while all wall clocks jump at random (MODEL_SEED=${seed})`, function*() {
-      yield* survivesJumps(yield* store, 20, seed)
+      yield* runRandomFleets(yield* store, 20, seed)
     })
   }
 )

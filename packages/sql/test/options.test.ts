@@ -13,7 +13,7 @@ const wrong: Wrong<SqlTokenStore.Options> = {
 const unused = Layer.effect(SqlClient.SqlClient, Effect.dieMessage("the client is not needed"))
 
 /** Ways to pass the same options. */
-const builds = (options: never) =>
+const buildWith = (options: never) =>
   [
     SqlTokenStore.make(options).pipe(Effect.provideService(SqlClient.SqlClient, untyped({}))),
     Effect.scoped(Layer.build(SqlTokenStore.layerLazy(unused, options)))
@@ -21,7 +21,7 @@ const builds = (options: never) =>
 
 test.live.each(Object.entries(wrong))("a wrong %s is refused", function*([name, values]) {
   for (const value of values) {
-    for (const build of builds(untyped({ [name]: value }))) {
+    for (const build of buildWith(untyped({ [name]: value }))) {
       yield* isRefused(build, `SqlTokenStore.${name}`, value)
     }
   }
@@ -29,7 +29,7 @@ test.live.each(Object.entries(wrong))("a wrong %s is refused", function*([name, 
 
 test.live("options that are not an object are refused", function*() {
   for (const options of notA.object) {
-    for (const build of builds(untyped(options))) {
+    for (const build of buildWith(untyped(options))) {
       yield* isRefused(build, "SqlTokenStore", options)
     }
   }

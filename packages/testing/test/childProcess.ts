@@ -95,7 +95,7 @@ const packages = fileURLToPath(new URL("../../", import.meta.url))
  * Bundles programs for child processes with the sources of the packages, and returns their paths. A process loads a
  * bundle in a third of the time that the modules take. The files are removed with the scope.
  */
-export const bundles = (
+export const bundleAll = (
   programs: ReadonlyArray<URL>,
   folder = packages
 ): Effect.Effect<ReadonlyArray<string>, never, Scope.Scope> =>
@@ -137,4 +137,4 @@ export const bundles = (
   )
 
 export const bundle = (program: URL): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.map(bundles([program]), ([path = ""]) => path)
+  Effect.map(bundleAll([program]), ([path = ""]) => path)

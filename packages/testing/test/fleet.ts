@@ -45,7 +45,10 @@ export const renewal = <E>(members: Members, tokenRequests: Effect.Effect<number
   })
 
 /** Renews the token of all members. They share one. */
-export const sharesOne = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) =>
+export const expectOneRenewal = <E>(
+  members: Members,
+  tokenRequests: Effect.Effect<number, E>
+) =>
   Effect.map(
     renewal(members, tokenRequests),
     (renewed) => deepStrictEqual(renewed, { requests: 1, tokens: 1 })
@@ -301,7 +304,7 @@ export const outage = (start: Starting, { end, fault, reason, when }: Outage) =>
         virtual.advance("1 minute"),
         inTime(
           virtual,
-          Effect.zipRight(connected(members), sharesOne(members, tokenRequests)),
+          Effect.zipRight(connected(members), expectOneRenewal(members, tokenRequests)),
           5
         )
       )

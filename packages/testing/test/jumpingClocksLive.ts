@@ -9,7 +9,7 @@ import * as jumpingClocks from "./jumpingClocks.js"
 const life = 3600
 
 /** Runs a fleet. No token has expired, and no call fails. Also returns how long a read took. */
-const survives = (
+const runFleet = (
   store: TokenStore.Service,
   fleet: jumpingClocks.Fleet,
   events: ReadonlyArray<jumpingClocks.Event>
@@ -55,7 +55,7 @@ const survives = (
   })
 
 /** A control, because random events allow several token requests: processes whose clocks are right share one token. */
-const sharesOne = (store: TokenStore.Service) =>
+const expectOneRequest = (store: TokenStore.Service) =>
   Effect.gen(function*() {
     const fleet: jumpingClocks.Fleet = {
       processes: 3,
@@ -66,12 +66,12 @@ const sharesOne = (store: TokenStore.Service) =>
       chance: 0.5
     }
     const calls = [0, 1, 2].map((process): jumpingClocks.Event => ({ _tag: "Get", process }))
-    const { answers, requests } = yield* survives(store, fleet, calls)
+    const { answers, requests } = yield* runFleet(store, fleet, calls)
     deepStrictEqual([answers.length, requests], [3, 1])
   })
 
 /** Lets random events happen to this number of fleets at the same time. */
-export const survivesJumps = (store: TokenStore.Service, count: number, seed: number) => {
+export const runRandomFleets = (store: TokenStore.Service, count: number, seed: number) => {
   const arbitrary = fc.tuple(
     jumpingClocks.fleets(life).map((fleet) => ({
       ...fleet,
@@ -85,7 +85,7 @@ export const survivesJumps = (store: TokenStore.Service, count: number, seed: nu
     ([fleet, events]) =>
       Effect.gen(function*() {
         const started = performance.now()
-        const { longestRead, requests, schedule } = yield* survives(store, fleet, events)
+        const { longestRead, requests, schedule } = yield* runFleet(store, fleet, events)
         if (fleet.endpoint === "repeats") return
         // With right clocks, a token is renewed when a quarter of its lifetime is left, at most. A reader counts from
         // before its read, and the endpoint takes time too, for which the last part counts as a whole lifetime.
@@ -103,15 +103,15 @@ export const survivesJumps = (store: TokenStore.Service, count: number, seed: nu
       }),
     { concurrency: "unbounded", discard: true }
   )
-  return Effect.zipRight(sharesOne(store), random)
+  return Effect.zipRight(expectOneRequest(store), random)
 }
 
 /** Runs all scenarios at the same time. */
-export const survivesScenarios = (store: TokenStore.Service) =>
+export const runScenarios = (store: TokenStore.Service) =>
   Effect.forEach(
     jumpingClocks.scenarios(life),
     ({ events }) =>
-      survives(
+      runFleet(
         store,
         {
           processes: 2,

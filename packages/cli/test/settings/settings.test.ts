@@ -9,11 +9,11 @@ import { Emulator } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect, Redacted } from "effect"
 import {
+  expectRefusal,
+  expectSuccess,
   newUser,
   onTerminal,
-  prints,
   profilesOf,
-  refuses,
   run,
   start,
   type User,
@@ -94,46 +94,46 @@ const fresh = "token --no-cache"
 test.live("settings come from .env, as they stand there", function*() {
   const { blue, user, write } = yield* started
   write(".env", blue.lines)
-  yield* prints(user, fresh)
+  yield* expectSuccess(user, fresh)
 })
 
 test.live("settings come from the file of --dotenv instead of .env", function*() {
   const { blue, user, write } = yield* started
   write(".env", "STORE_API_CLIENT_ID=nobody")
   write("my.env", blue.lines.map((line) => `export ${line}\r`))
-  yield* prints(user, `${fresh} --dotenv my.env`)
+  yield* expectSuccess(user, `${fresh} --dotenv my.env`)
 })
 
 test.live("the environment precedes .env", function*() {
   const { blue, inEnvironment, write } = yield* startedInBlue
   write(".env", ["STORE_API_AUTH_URL=http://127.0.0.1:9", ...blue.lines.slice(3)])
-  yield* prints(inEnvironment, fresh)
+  yield* expectSuccess(inEnvironment, fresh)
 })
 
 test.live("flags precede the environment", function*() {
   const { complete } = yield* startedInBlue
   const wrong = withEnv(complete, { STORE_API_CLIENT_ID: "nobody" })
-  yield* refuses(wrong, fresh, 4, /401/)
-  yield* prints(wrong, `${fresh} --client-id blue`)
+  yield* expectRefusal(wrong, fresh, 4, /401/)
+  yield* expectSuccess(wrong, `${fresh} --client-id blue`)
 })
 
 test.live("a .env that is a folder is skipped", function*() {
   const { complete, user } = yield* startedInBlue
   Fs.mkdirSync(join(user.cwd, ".env"))
-  yield* prints(complete, fresh)
+  yield* expectSuccess(complete, fresh)
 })
 
 test.live("a .env that is a pipe without a writer is skipped", function*() {
   const { complete, user } = yield* startedInBlue
   assert.strictEqual(spawnSync("mkfifo", [join(user.cwd, ".env")]).status, 0)
-  yield* prints(complete, fresh)
+  yield* expectSuccess(complete, fresh)
 })
 
 test.live("a file of --dotenv that is a folder is not skipped", function*() {
   const { complete, user } = yield* startedInBlue
   Fs.mkdirSync(join(user.cwd, ".env"))
   const message = "Cannot read .env, the file of --dotenv."
-  yield* refuses(complete, "token --dotenv .env", 3, message)
+  yield* expectRefusal(complete, "token --dotenv .env", 3, message)
 })
 
 /** Users with the address of a `.env` that they did not name, and with a secret of another origin. */
@@ -163,7 +163,7 @@ test.live.each<
     const { blue, [who]: user } = yield* startedAstray
     const advice =
       /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/
-    const stderr = yield* refuses(user, line, 3, advice, secret)
+    const stderr = yield* expectRefusal(user, line, 3, advice, secret)
     assert.include(stderr, `${subject} not used with the secret from ${origin}.`)
     deepStrictEqual(yield* blue.requests, [])
   }
@@ -176,33 +176,33 @@ test.live("a check fails at the address of a .env that was not named", function*
 })
 
 test.live("the address of a .env that --dotenv names is used", function*() {
-  yield* prints((yield* startedAstray).alone, `${fresh} --dotenv .env`)
+  yield* expectSuccess((yield* startedAstray).alone, `${fresh} --dotenv .env`)
 })
 
 test.live("a .env that was not named matters only if its address is used", function*() {
   const { alone, blue } = yield* startedAstray
-  yield* prints(alone, `${fresh} --auth-url ${blue.url}`)
+  yield* expectSuccess(alone, `${fresh} --auth-url ${blue.url}`)
 })
 
 test.live("a .env that was not named may give the client id alone", function*() {
   const { complete, write } = yield* startedInBlue
   write(".env", "STORE_API_CLIENT_ID=blue")
-  yield* prints(without(complete, "STORE_API_CLIENT_ID"), fresh)
+  yield* expectSuccess(without(complete, "STORE_API_CLIENT_ID"), fresh)
 })
 
 test.live("the secret in a file may end with a line end", function*() {
   const { inEnvironment, write } = yield* startedInBlue
   write("secret", `${secret}\n`)
-  yield* prints(inEnvironment, `${fresh} --secret-file secret`)
+  yield* expectSuccess(inEnvironment, `${fresh} --secret-file secret`)
 })
 
 test.live("the secret in a pipe may end with a line end", function*() {
   const { inEnvironment } = yield* startedInBlue
-  yield* prints(inEnvironment, `${fresh} --secret-file -`, { stdin: `${secret}\r\n` })
+  yield* expectSuccess(inEnvironment, `${fresh} --secret-file -`, { stdin: `${secret}\r\n` })
 })
 
 test.live("all missing settings are named at once", function*() {
-  yield* refuses(
+  yield* expectRefusal(
     yield* newUser({}),
     "call /orders",
     3,
@@ -240,7 +240,7 @@ test.live.each<[names: string, variables: Readonly<Record<string, string>>, line
     const [names, variables, line = "token"] = row
     const { complete, write } = yield* startedInBlue
     write("bad", "canary&")
-    const stderr = yield* refuses(
+    const stderr = yield* expectRefusal(
       withEnv(complete, variables),
       line,
       3,
@@ -252,7 +252,7 @@ test.live.each<[names: string, variables: Readonly<Record<string, string>>, line
 )
 
 test.live("a setting is named by its flag when the endpoint cannot be reached", function*() {
-  yield* refuses(
+  yield* expectRefusal(
     (yield* startedInBlue).complete,
     "token --auth-url http://127.0.0.1:9",
     5,
@@ -270,7 +270,7 @@ test.live.each(
   "a secret that is given as a flag is refused without being printed: %s %o",
   function*([command, args]) {
     const { inEnvironment } = yield* startedInBlue
-    yield* refuses(inEnvironment, [command, ...args], 2, /A secret cannot be a flag/)
+    yield* expectRefusal(inEnvironment, [command, ...args], 2, /A secret cannot be a flag/)
   }
 )
 
@@ -280,7 +280,7 @@ test.live.each<[profile: Shop]>([["blue"], ["green"]])(
   "a call uses the profile that --profile names: %s",
   function*([profile]) {
     const { user } = yield* started
-    const text = yield* prints(user, `call /orders --profile ${profile}`)
+    const text = yield* expectSuccess(user, `call /orders --profile ${profile}`)
     assert.strictEqual(clientOf(text), profile)
   }
 )
@@ -288,7 +288,7 @@ test.live.each<[profile: Shop]>([["blue"], ["green"]])(
 test.live("each profile has a cached token of its own", function*() {
   const { blue, green, user } = yield* started
   for (const profile of ["blue", "green", "blue", "green"]) {
-    yield* prints(user, `token --profile=${profile}`)
+    yield* expectSuccess(user, `token --profile=${profile}`)
   }
   deepStrictEqual([yield* blue.clients, yield* green.clients], [["blue"], ["green"]])
 })
@@ -297,12 +297,15 @@ const inBlue = { STORE_API_PROFILE: "blue" }
 
 test.live("STORE_API_PROFILE selects a profile", function*() {
   const { user } = yield* started
-  assert.strictEqual(clientOf(yield* prints(withEnv(user, inBlue), "call /orders")), "blue")
+  assert.strictEqual(
+    clientOf(yield* expectSuccess(withEnv(user, inBlue), "call /orders")),
+    "blue"
+  )
 })
 
 test.live("--profile precedes STORE_API_PROFILE", function*() {
   const { user } = yield* started
-  const text = yield* prints(withEnv(user, inBlue), "call /orders --profile green")
+  const text = yield* expectSuccess(withEnv(user, inBlue), "call /orders --profile green")
   assert.strictEqual(clientOf(text), "green")
 })
 
@@ -320,7 +323,7 @@ test.live("status --json names the profile", function*() {
 
 test.live("check names the profile", function*() {
   const { user } = yield* started
-  const text = yield* prints(withEnv(user, inBlue), "check /orders")
+  const text = yield* expectSuccess(withEnv(user, inBlue), "check /orders")
   assert.include(text, "all from the profile blue")
 })
 
@@ -349,7 +352,7 @@ test.live.each(places.flatMap((place) =>
     save("part", blue.lines.slice(start, end))
     const remedy = `Set it in the profile part \\(.*\\), or use ${flag}`
     const message = new RegExp(`^store-api: ${variable} is not set\\. ${remedy}\\.\n$`)
-    yield* refuses(yield* users[place], "token --profile part", 3, message)
+    yield* expectRefusal(yield* users[place], "token --profile part", 3, message)
     deepStrictEqual([yield* blue.clients, yield* green.clients], [[], []])
   }
 )
@@ -357,8 +360,11 @@ test.live.each(places.flatMap((place) =>
 test.live.each(places)("a profile precedes %s", function*(place) {
   const { users } = yield* startedInGreen
   const user = yield* users[place]
-  assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "blue")
-  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "green")
+  assert.strictEqual(
+    clientOf(yield* expectSuccess(user, "call /orders --profile blue")),
+    "blue"
+  )
+  assert.strictEqual(clientOf(yield* expectSuccess(user, "call /orders")), "green")
 })
 
 test.live("a profile without a secret asks for it, although the environment has one", function*() {
@@ -375,12 +381,12 @@ test.live("a profile without a secret takes it from --secret-file", function*() 
   const { blue, save, user, write } = yield* started
   save("bare", blue.lines.slice(0, 3), 0o644)
   write("secret", secret)
-  yield* prints(user, "token --profile bare --secret-file secret")
+  yield* expectSuccess(user, "token --profile bare --secret-file secret")
 })
 
 test.live("a flag precedes the profile", function*() {
   const { blue, user } = yield* started
-  yield* refuses(user, "token --profile blue --client-id other", 4, /401/)
+  yield* expectRefusal(user, "token --profile blue --client-id other", 4, /401/)
   deepStrictEqual(yield* blue.clients, ["other"])
 })
 
@@ -397,13 +403,13 @@ test.live("the message for an unknown profile lists the profiles", function*() {
   save("a.b_c-1", blue.lines)
   Fs.writeFileSync(join(folder, "notes.txt"), "")
   const message = "There is no profile red. Known: a.b_c-1, blue and green."
-  yield* refuses(user, "token --profile red", 3, message)
-  yield* prints(user, "token --profile a.b_c-1")
+  yield* expectRefusal(user, "token --profile red", 3, message)
+  yield* expectSuccess(user, "token --profile a.b_c-1")
 })
 
 test.live("the message for an unknown profile says how to create the first one", function*() {
   const message = "There is no profile red. Create it: store-api profile add red."
-  yield* refuses(yield* newUser({}), "token --profile red", 3, message)
+  yield* expectRefusal(yield* newUser({}), "token --profile red", 3, message)
 })
 
 const nameRule =
@@ -424,7 +430,7 @@ test.live.each(wrongNames)(
   "STORE_API_PROFILE must name a file of the folder of profiles: %j",
   function*(name) {
     const user = withEnv((yield* started).user, { STORE_API_PROFILE: name })
-    yield* refuses(user, "token", 3, `STORE_API_PROFILE ${nameRule}`)
+    yield* expectRefusal(user, "token", 3, `STORE_API_PROFILE ${nameRule}`)
   }
 )
 
@@ -432,13 +438,13 @@ test.live.each(["", "../blue"])(
   "--profile must name a file of the folder of profiles: %j",
   function*(name) {
     const { user } = yield* started
-    yield* refuses(user, ["token", "--profile", name], 2, `--profile ${nameRule}`)
+    yield* expectRefusal(user, ["token", "--profile", name], 2, `--profile ${nameRule}`)
   }
 )
 
 test.live("--profile excludes --dotenv", function*() {
   const message = "Use either --dotenv or --profile: a profile has its own file."
-  yield* refuses((yield* started).user, "token --profile blue --dotenv .env", 2, message)
+  yield* expectRefusal((yield* started).user, "token --profile blue --dotenv .env", 2, message)
 })
 
 const oddSecret = "it's a \"secret\" $HOME #1"
@@ -452,27 +458,27 @@ const startedWithMine = Effect.gen(function*() {
   const message =
     /^store-api: The profile mine is saved in .*mine\.env: --auth-url and --client-id from the flags; the secret from standard input; STORE_API_TOKEN_FOLDER from the environment\. The service issued a token\.\n$/
   const line = `profile add mine --auth-url ${emulator.url} --client-id me --secret-file -`
-  yield* refuses(user, line, 0, message, `${oddSecret}\n`)
+  yield* expectRefusal(user, line, 0, message, `${oddSecret}\n`)
   return { ...service, emulator, user }
 })
 
 test.live("profile add saves settings that then work by name", function*() {
-  yield* prints((yield* startedWithMine).user, "token --profile mine --no-cache")
+  yield* expectSuccess((yield* startedWithMine).user, "token --profile mine --no-cache")
 })
 
 test.live("profile add caches the token of its test for the next run", function*() {
   const { emulator, user } = yield* startedWithMine
-  yield* prints(user, "token --profile mine")
+  yield* expectSuccess(user, "token --profile mine")
   assert.lengthOf(yield* emulator.requests, 1)
 })
 
 test.live("profile list prints the names in order", function*() {
   const { user } = yield* startedWithMine
-  assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\nmine\n")
+  assert.strictEqual(yield* expectSuccess(user, "profile list"), "blue\ngreen\nmine\n")
 })
 
 test.live("profile list says that no profile is saved", function*() {
-  yield* refuses(yield* newUser({}), "profile list", 0, "No profile is saved.")
+  yield* expectRefusal(yield* newUser({}), "profile list", 0, "No profile is saved.")
 })
 
 test.live("profile remove leaves no file of the profile", function*() {
@@ -484,7 +490,7 @@ test.live("profile remove leaves no file of the profile", function*() {
 
 test.live("profile remove names the profiles if there is no such one", function*() {
   const message = "There is no profile mine. Known: blue and green."
-  yield* refuses((yield* started).user, "profile remove mine", 3, message)
+  yield* expectRefusal((yield* started).user, "profile remove mine", 3, message)
 })
 
 const addOnTerminal = (user: User, typed: string, ...args: ReadonlyArray<string>) =>
@@ -546,18 +552,18 @@ test.live.each([["\\r", "\r"], ["\\n", "\n"], ["\\r\\n", "\r\n"]])(
 test.live("profile add names the missing settings if it cannot ask", function*() {
   const message =
     /^store-api: STORE_API_AUTH_URL, .* are not set\. Set them in the environment or in \.env, .*-file\.\n$/
-  yield* refuses((yield* started).user, "profile add mine", 3, message)
+  yield* expectRefusal((yield* started).user, "profile add mine", 3, message)
 })
 
 test.live("profile show fails without the default profile", function*() {
   const message = "There is no profile default. Known: blue and green."
-  yield* refuses((yield* started).user, "profile show", 3, message)
+  yield* expectRefusal((yield* started).user, "profile show", 3, message)
 })
 
 test.live("profile add without a name saves the default profile", function*() {
   const { blue, user } = yield* started
   const message = /The profile default is saved in .*default\.env: all from /
-  yield* refuses(withLines(user, blue.lines), "profile add", 0, message)
+  yield* expectRefusal(withLines(user, blue.lines), "profile add", 0, message)
 })
 
 /** The settings of blue are the default profile. */
@@ -570,7 +576,7 @@ test.live.each(["profile show", "profile show default"])(
   "%s prints each setting of the profile but its secret",
   function*(line) {
     const { blue, user } = yield* startedWithDefault
-    const text = yield* prints(user, line)
+    const text = yield* expectSuccess(user, line)
     assert.match(text, /^profile {2}default\nfile {5}\/.*default\.env\n/)
     deepStrictEqual(
       text.trimEnd().split("\n").slice(2).sort(),
@@ -613,12 +619,12 @@ describe.skipIf(process.platform === "win32")("a file of --secret-file", () => {
 
 test.live("the default profile applies without any setting", function*() {
   const { user } = yield* startedWithDefault
-  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
+  assert.strictEqual(clientOf(yield* expectSuccess(user, "call /orders")), "blue")
 })
 
 test.live("the default profile does not apply beside settings in the environment", function*() {
   const { green, user } = yield* startedWithDefault
-  const text = yield* prints(withLines(user, green.lines), "call /orders")
+  const text = yield* expectSuccess(withLines(user, green.lines), "call /orders")
   assert.strictEqual(clientOf(text), "green")
 })
 
@@ -636,7 +642,7 @@ test.live("a note says that settings in .env apply instead of the default profil
 test.live("no note names a .env without settings", function*() {
   const { user, write } = yield* startedWithDefault
   write(".env", "OTHER=1")
-  assert.strictEqual(clientOf(yield* prints(user, "call /orders")), "blue")
+  assert.strictEqual(clientOf(yield* expectSuccess(user, "call /orders")), "blue")
 })
 
 test.live.each([
@@ -648,7 +654,7 @@ test.live.each([
   const { user, write } = yield* startedWithDefault
   write(".env", "")
   const message = / profile is not used .* --profile default\.\n$/
-  yield* refuses(user, `call / ${flag}`, 3, message)
+  yield* expectRefusal(user, `call / ${flag}`, 3, message)
 })
 
 const startedInOwn = Effect.map(started, (service) => ({
@@ -661,14 +667,17 @@ test.live("profile add keeps a profile of this name", function*() {
   const file = join(folder, "blue.env")
   const before = Fs.readFileSync(file, "utf8")
   const message = "The profile blue exists. Use --force to replace it."
-  yield* refuses(owner, "profile add blue", 2, message)
+  yield* expectRefusal(owner, "profile add blue", 2, message)
   assert.strictEqual(Fs.readFileSync(file, "utf8"), before)
 })
 
 test.live("profile add --force replaces a profile", function*() {
   const { owner, user } = yield* startedInOwn
   deepStrictEqual((yield* run(owner, ["profile", "add", "blue", "--force"])).code, 0)
-  assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "green")
+  assert.strictEqual(
+    clientOf(yield* expectSuccess(user, "call /orders --profile blue")),
+    "green"
+  )
 })
 
 test.live("profile add writes a file that only this user can read", function*() {
@@ -689,7 +698,7 @@ test.live("profile add leaves no copy of the secret if it cannot write the file"
   const { folder, owner } = yield* startedInOwn
   const nest = join(folder, "nest.env")
   Fs.mkdirSync(join(nest, "egg"), { recursive: true })
-  yield* refuses(
+  yield* expectRefusal(
     owner,
     "profile add nest --force",
     3,
@@ -702,7 +711,7 @@ test.live("profile remove reports a file that it cannot remove", function*() {
   const { folder, owner } = yield* startedInOwn
   const nest = join(folder, "nest.env")
   Fs.mkdirSync(nest)
-  yield* refuses(owner, "profile remove nest", 3, `Cannot remove ${nest}.`)
+  yield* expectRefusal(owner, "profile remove nest", 3, `Cannot remove ${nest}.`)
 })
 
 test.live("profile add saves the folder of the cache for other folders", function*() {
@@ -710,7 +719,7 @@ test.live("profile add saves the folder of the cache for other folders", functio
   yield* run(owner, ["profile", "add", "mine", "--cache-dir", "its own cache"])
   const cache = join(user.cwd, "its own cache")
   assert.include(
-    yield* prints(user, "status --profile mine"),
+    yield* expectSuccess(user, "status --profile mine"),
     `folder   ${cache}\n`
   )
 })
@@ -735,7 +744,7 @@ test.live.each([
 ])("profile add does not save a URL that cannot be used: %s %s", function*([flag, url]) {
   const { folder, owner } = yield* startedInOwn
   const message = new RegExp(`^store-api: ${flag} (must|is) .*\\n$`)
-  yield* refuses(owner, `profile add wrong ${flag} ${url}`, 3, message)
+  yield* expectRefusal(owner, `profile add wrong ${flag} ${url}`, 3, message)
   assert.isFalse(Fs.existsSync(join(folder, "wrong.env")))
 })
 
@@ -756,7 +765,7 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
       const sentence =
         `The profile open is not used, because ${why}\\. Make .* yours, with mode 600\\.`
       const line = "token --profile open --secret-file -"
-      yield* refuses(user, line, 3, new RegExp(`^store-api: ${sentence}\n$`), secret)
+      yield* expectRefusal(user, line, 3, new RegExp(`^store-api: ${sentence}\n$`), secret)
       deepStrictEqual(yield* blue.clients, [])
     }
   )
@@ -764,7 +773,7 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
   test.live("a profile that only its owner can read is used", function*() {
     const { blue, save, user } = yield* started
     save("own", blue.lines, 0o400)
-    yield* prints(user, "token --profile own")
+    yield* expectSuccess(user, "token --profile own")
   })
 
   test.live.each(["token --profile blue", "profile add new --force"])(
@@ -775,7 +784,7 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
       Fs.chmodSync(folder, 0o777)
       const message =
         /No profile is used, because other users may write to their folder\. .* mode 700\.\n$/
-      yield* refuses(user, line, 3, message)
+      yield* expectRefusal(user, line, 3, message)
     }
   )
 
@@ -783,7 +792,12 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
     const { folder, user } = yield* started
     const nest = join(folder, "nest.env")
     Fs.mkdirSync(nest, { mode: 0o700 })
-    yield* refuses(user, "token --profile nest", 3, `Cannot read the profile nest, ${nest}.`)
+    yield* expectRefusal(
+      user,
+      "token --profile nest",
+      3,
+      `Cannot read the profile nest, ${nest}.`
+    )
   })
 
   test.live("a profile of another user is not used", function*() {
@@ -794,6 +808,6 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
       Fs.chownSync(join(folder, "theirs.env"), 12_345, 12_345)
     } else Fs.symlinkSync("/etc/passwd", join(folder, "theirs.env"))
     const message = /because its file belongs to another user/
-    yield* refuses(user, "token --profile theirs", 3, message)
+    yield* expectRefusal(user, "token --profile theirs", 3, message)
   })
 })

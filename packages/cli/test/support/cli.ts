@@ -286,7 +286,7 @@ const wordsOf = (line: Line) => typeof line === "string" ? line.split(" ") : lin
  * Runs a line in a pipe that succeeds without a message, and returns what it prints. Only `token` prints a token; other
  * lines print something private only if they say so.
  */
-export const prints = (
+export const expectSuccess = (
   user: User,
   line: Line,
   options: Options & { readonly stdin?: string } = {}
@@ -300,7 +300,7 @@ export const prints = (
   )
 
 /** Runs a line in a pipe that prints nothing but this message on standard error, and returns the message. */
-export const refuses = (
+export const expectRefusal = (
   user: User,
   line: Line,
   code: number,
@@ -353,7 +353,7 @@ export const check = (user: User, args: ReadonlyArray<string> = [], runs: typeof
 export type Expected = readonly [code: number, step: string, message: RegExp, remedy: RegExp]
 
 /** Checks that one step fails as expected, and returns all steps. */
-export const fails = (
+export const expectFailedStep = (
   user: User,
   args: ReadonlyArray<string>,
   [code, step, message, remedy]: Expected,

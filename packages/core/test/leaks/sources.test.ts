@@ -129,7 +129,7 @@ const allowed: Readonly<Record<string, number>> = {
 }
 
 /** Counts the uses of `Redacted.value`, under any imported name, without those in comments. */
-const uses = (source: string): number => {
+const countUses = (source: string): number => {
   const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
   const names = [
     ...code.matchAll(/import\s+(?:type\s+)?\*\s+as\s+(\w+)\s+from\s+"effect\/Redacted"/g)
@@ -152,9 +152,9 @@ const uses = (source: string): number => {
 describe("a redacted value", () => {
   it("is read only to build a header, body or connection, find an echo, or seal or print a token (CWE-522)", () => {
     const found = ["cli", "core", "dpop", "platform-node", "redis", "sql"].flatMap((name) =>
-      sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) =>
-        count > 0
-      )
+      sourcesOf(name).map((path) => [path, countUses(read(path))] as const).filter((
+        [, count]
+      ) => count > 0)
     )
     deepStrictEqual(Object.fromEntries(found), allowed)
   })
@@ -169,7 +169,7 @@ describe("a redacted value", () => {
     `Redacted["value"](secret)`,
     `const Stored = Schema.Struct({\n  value: Schema.Redacted(Schema.String)\n})\nSchema.encodeSync(Stored)`
   ])("control: another use is found: %j", (source) => {
-    assert.isAbove(uses(source), 0)
+    assert.isAbove(countUses(source), 0)
   })
 
   it.each([
@@ -178,7 +178,7 @@ describe("a redacted value", () => {
     `Redacted.make(secret)`,
     `token.value`
   ])("control: code that reads no value is not counted: %j", (source) => {
-    assert.strictEqual(uses(source), 0)
+    assert.strictEqual(countUses(source), 0)
   })
 })
 

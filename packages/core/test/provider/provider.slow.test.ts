@@ -4,9 +4,9 @@ import { NodeHttpClient } from "@effect/platform-node"
 import { describe } from "@effect/vitest"
 import { interruption } from "../support/interruption.js"
 import { overSockets } from "../support/overSockets.js"
-import { keepsTheRules } from "../support/providerModel.js"
+import { testRandomSequences } from "../support/providerModel.js"
 
-keepsTheRules(1500)
+testRandomSequences(1500)
 
 describe("AccessTokenProvider, interruption", () => {
   interruption({ every: 1, runs: 300 })

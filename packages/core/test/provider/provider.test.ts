@@ -3,9 +3,9 @@ import { NodeHttpClient } from "@effect/platform-node"
 import { describe } from "@effect/vitest"
 import { interruption } from "../support/interruption.js"
 import { overSockets } from "../support/overSockets.js"
-import { keepsTheRules } from "../support/providerModel.js"
+import { testRandomSequences } from "../support/providerModel.js"
 
-keepsTheRules(800)
+testRandomSequences(800)
 
 describe("AccessTokenProvider, interruption", () => {
   interruption({ every: 6, runs: 60 })

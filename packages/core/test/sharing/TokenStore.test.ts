@@ -115,7 +115,7 @@ const puts =
   })
 
 /** Returns another remaining lifetime, in milliseconds. */
-const remains = (change: (millis: number) => number): Change => ({ get }) => ({
+const changeRemaining = (change: (millis: number) => number): Change => ({ get }) => ({
   get: (key) =>
     Effect.map(
       get(key),
@@ -161,11 +161,16 @@ const bugs: ReadonlyArray<
   ],
   [
     "what remains is in seconds",
-    remains((millis) => millis / 1000),
+    changeRemaining((millis) => millis / 1000),
     "returns what remains",
     "wrong by"
   ],
-  ["what remains stays the same", remains(() => 60_000), "returns what remains", "wrong by"],
+  [
+    "what remains stays the same",
+    changeRemaining(() => 60_000),
+    "returns what remains",
+    "wrong by"
+  ],
   [
     "a read extends an entry",
     ({ get, put }) => ({

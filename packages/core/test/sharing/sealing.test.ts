@@ -318,18 +318,18 @@ describe("SharedTokenSource, frozen while Web Crypto encrypts its token", () => 
 })
 
 describe("SharedTokenSource, when Web Crypto fails", () => {
-  const throws = () => {
+  const throwFault = () => {
     throw fault()
   }
   const faults: ReadonlyArray<
     readonly [what: string, broken: () => Parameters<typeof replaceCrypto>[0]]
   > = [
     ["crypto.subtle is missing", () => ({ subtle: undefined })],
-    ["getRandomValues throws", () => ({ getRandomValues: throws })],
+    ["getRandomValues throws", () => ({ getRandomValues: throwFault })],
     ...functions.flatMap((name) =>
       [
         [`${name} fails`, () => ({ subtle: subtleWith(name, () => Promise.reject(fault())) })],
-        [`${name} throws`, () => ({ subtle: subtleWith(name, throws) })]
+        [`${name} throws`, () => ({ subtle: subtleWith(name, throwFault) })]
       ] as const
     )
   ]

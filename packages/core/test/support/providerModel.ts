@@ -579,7 +579,7 @@ const check = (steps: ReadonlyArray<Step>) =>
  * Declares a test with this many random sequences. `MODEL_RUNS` and `MODEL_SEED` override the number and the seed. A
  * failure reports the seed.
  */
-export const keepsTheRules = (runs: number): void => {
+export const testRandomSequences = (runs: number): void => {
   const numRuns = Number(process.env["MODEL_RUNS"] ?? runs)
   const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 

@@ -8,10 +8,10 @@ import { test } from "@store-api/testing/test"
 import { Effect, Fiber, TestClock } from "effect"
 import { version } from "../../../src/Host.js"
 import {
+  expectRefusal,
+  expectSuccess,
   frozenAt,
   onTerminal,
-  prints,
-  refuses,
   run,
   start,
   started,
@@ -31,7 +31,7 @@ const at = (user: User, apiUrl: string): User => withEnv(user, { STORE_API_URL: 
 
 test.live("call prints the body of a response as it came", function*() {
   const { user } = yield* started
-  deepStrictEqual(echo(yield* prints(user, "call /orders?page=2")), {
+  deepStrictEqual(echo(yield* expectSuccess(user, "call /orders?page=2")), {
     method: "GET",
     path: "/orders",
     query: "page=2",
@@ -41,8 +41,8 @@ test.live("call prints the body of a response as it came", function*() {
 
 test.live("call --include prints the status and headers before the body", function*() {
   const { user } = yield* started
-  const body = yield* prints(user, "call /orders")
-  const whole = yield* prints(user, "call /orders --include")
+  const body = yield* expectSuccess(user, "call /orders")
+  const whole = yield* expectSuccess(user, "call /orders --include")
   assert.match(whole, /^HTTP\/1\.1 200 OK\n[^]*content-type: application\/json/)
   assert.isTrue(whole.endsWith(`\n\n${body}`))
 })
@@ -61,7 +61,7 @@ test.live("call --include prints each cookie in a line", function*() {
       body: {}
     }]
   })
-  const head = yield* prints(user, "call /cookies --include")
+  const head = yield* expectSuccess(user, "call /cookies --include")
   deepStrictEqual(
     head.match(/^set-cookie: .*$/gm),
     cookies.map((cookie) => `set-cookie: ${cookie}`)
@@ -99,7 +99,7 @@ test.live.each<[line: string, ...Sent]>([
     const [method, body, headers = {}] = sent
     const { emulator, user } = yield* started
     writeFileSync(join(user.cwd, "order.json"), "{\"of\":\"file\"}")
-    const request = echo(yield* prints(user, line, { stdin: "of standard input" }))
+    const request = echo(yield* expectSuccess(user, line, { stdin: "of standard input" }))
     deepStrictEqual([request["method"], request["body"]], [method, body])
     const [call = assert.fail("no call")] = yield* apiCalls(emulator)
     if (body === undefined) assert.notProperty(call.headers, "content-type")
@@ -115,7 +115,7 @@ test.live.each<[line: string, ...Sent]>([
 /** The headers of the token request and of the API request. */
 const sentHeaders = Effect.gen(function*() {
   const { emulator, user } = yield* started
-  yield* prints(user, "call /orders")
+  yield* expectSuccess(user, "call /orders")
   const requests = yield* emulator.requests
   deepStrictEqual(requests.map(({ kind }) => kind), ["token", "api"])
   return requests.map(({ headers }) => headers)
@@ -268,7 +268,7 @@ const bodies: ReadonlyArray<readonly [what: string, type: string, body: Buffer]>
 test.live.each(bodies)("a pipe gets each byte of a body: %s", function*([, type, body]) {
   const user = yield* userOfBody(type, body)
   for (const line of ["call /", "call / -o -"]) {
-    assert.strictEqual(yield* prints(user, line), body.toString())
+    assert.strictEqual(yield* expectSuccess(user, line), body.toString())
   }
 })
 
@@ -279,7 +279,7 @@ test.live.each(
   ] as const
 )("a file of --output gets each byte of a body: %s", function*([, type, body]) {
   const user = yield* userOfBody(type, body)
-  yield* prints(user, "call / -o body")
+  yield* expectSuccess(user, "call / -o body")
   deepStrictEqual(readFileSync(join(user.cwd, "body")), body)
 })
 
@@ -307,7 +307,7 @@ test.live("a terminal shows JSON indented, although its strings contain escapes 
 })
 
 test.live("call fails with code 8 if the file of --output cannot be written", function*() {
-  yield* refuses(
+  yield* expectRefusal(
     (yield* started).user,
     "call / -o .",
     8,
@@ -403,7 +403,7 @@ test.live.each<[name: string, line: string, code: number, sentence: string]>([
 )
 
 test.live("call exits with code 6 if the API cannot be reached", function*() {
-  yield* refuses(
+  yield* expectRefusal(
     at((yield* started).user, "http://127.0.0.1:9"),
     "call /",
     6,
@@ -455,7 +455,7 @@ test.live.each<[code: number, sentence: RegExp, args: ReadonlyArray<string>]>([
   "call exits with code %i before it sends the API anything: %s",
   function*([code, sentence, args]) {
     const { emulator, user } = yield* started
-    assert.notInclude(yield* refuses(user, ["call", ...args], code, sentence), "canary")
+    assert.notInclude(yield* expectRefusal(user, ["call", ...args], code, sentence), "canary")
     deepStrictEqual(yield* apiCalls(emulator), [])
   }
 )
@@ -470,10 +470,13 @@ const afterRevocation = Effect.gen(function*() {
 
 test.live("six calls at once replace a revoked token with one token request", function*() {
   const { emulator, user } = yield* afterRevocation
-  yield* Effect.all(Effect.replicate(prints(user, "call /orders --data {} --fail"), 6), {
-    concurrency: "unbounded"
-  })
-  yield* prints(user, "call /orders --fail")
+  yield* Effect.all(
+    Effect.replicate(expectSuccess(user, "call /orders --data {} --fail"), 6),
+    {
+      concurrency: "unbounded"
+    }
+  )
+  yield* expectSuccess(user, "call /orders --fail")
   assert.strictEqual(yield* tokenRequests(emulator), 2)
 })
 
@@ -497,7 +500,7 @@ test.live.each(
   function*([, fault, code, sentence, flags]) {
     const { emulator, user } = yield* afterRevocation
     yield* emulator.fail(fault)
-    yield* refuses(user, `call /orders${flags}`, code, sentence)
+    yield* expectRefusal(user, `call /orders${flags}`, code, sentence)
   }
 )
 

@@ -12,9 +12,9 @@ import {
   check,
   demoSecret,
   type Expected,
-  fails,
+  expectFailedStep,
+  expectRefusal,
   onTerminal,
-  refuses,
   run,
   started,
   startedWith,
@@ -64,7 +64,7 @@ test.live("check names the origin of each setting", function*() {
     /ECONNREFUSED/,
     /Check host and port in --auth-url,/
   ] as const
-  const [configuration] = yield* fails(user, ["--auth-url", `${nobody}/`], expected)
+  const [configuration] = yield* expectFailedStep(user, ["--auth-url", `${nobody}/`], expected)
   assert.strictEqual(
     configuration?.message,
     "--auth-url from the flags; STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET from the environment; " +
@@ -140,7 +140,7 @@ test.live.each<readonly [string, Variables, RegExp]>([
     const wrong = yield* withProxies(user, variables)
     // Without a path, the check does not need the API, yet names what is wrong with it.
     for (const args of [[], ["/orders"]]) {
-      const steps = yield* fails(wrong, args, [
+      const steps = yield* expectFailedStep(wrong, args, [
         3,
         "configuration",
         /missing or cannot be used/,
@@ -149,7 +149,7 @@ test.live.each<readonly [string, Variables, RegExp]>([
       assert.lengthOf(steps, 1)
       assert.notInclude(JSON.stringify(steps), "canary")
     }
-    yield* refuses(wrong, "call /orders", 3, remedy)
+    yield* expectRefusal(wrong, "call /orders", 3, remedy)
     deepStrictEqual(yield* emulator.requests, [])
   }
 )
@@ -162,7 +162,7 @@ test.live("check fails at the configuration if a setting is missing", function*(
     /missing or cannot be used/,
     /STORE_API_CLIENT_ID is not set/
   ] as const
-  yield* fails(without(user, "STORE_API_CLIENT_ID"), [], expected)
+  yield* expectFailedStep(without(user, "STORE_API_CLIENT_ID"), [], expected)
 })
 
 /** A server that accepts connections and sends nothing; `asked` waits until something is sent to it. */
@@ -212,7 +212,7 @@ test.each<
       ...others,
       [variable]: `${scheme}://${at}`
     })
-    const fiber = yield* Effect.fork(fails(user, ["/orders"], expected))
+    const fiber = yield* Effect.fork(expectFailedStep(user, ["/orders"], expected))
     yield* asked
     yield* TestClock.adjust("9999 millis")
     assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
@@ -298,7 +298,7 @@ test.live.each<[name: string, User["env"] | Fault.Script, ...Expected]>([
 ])("check names %s", function*([, wrong, ...expected]) {
   const { emulator, user } = yield* started
   if (isScript(wrong)) yield* emulator.fail(wrong)
-  yield* fails(isScript(wrong) ? user : withEnv(user, wrong), ["/orders"], expected)
+  yield* expectFailedStep(isScript(wrong) ? user : withEnv(user, wrong), ["/orders"], expected)
 })
 
 test.live("check names no target of a redirect that contains the secret", function*() {
@@ -313,7 +313,7 @@ test.live("check names no target of a redirect that contains the secret", functi
     /^the endpoint responded with 302$/,
     /to its target/
   ] as const
-  yield* fails(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), [], expected)
+  yield* expectFailedStep(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), [], expected)
 })
 
 test.live("check names a server without TLS", function*() {
@@ -321,7 +321,7 @@ test.live("check names a server without TLS", function*() {
   const wrong = withEnv(user, {
     STORE_API_AUTH_URL: emulator.url.replace("http:", "https:")
   })
-  yield* fails(wrong, [], [5, "TLS", /does not speak TLS/, /Check scheme and port/])
+  yield* expectFailedStep(wrong, [], [5, "TLS", /does not speak TLS/, /Check scheme and port/])
 })
 
 test.live.each(
@@ -337,7 +337,7 @@ test.live.each(
       [variable]: url.replace("https:", "http:")
     })
     const remedy = new RegExp(` If its port speaks TLS, use https:// in ${variable}\\.$`)
-    yield* fails(user, ["/orders"], [code, step, message, remedy])
+    yield* expectFailedStep(user, ["/orders"], [code, step, message, remedy])
   }
 )
 
@@ -347,7 +347,12 @@ test.live.each(
   "check names a clock that is five minutes %s the server's",
   function*([, minutes, message]) {
     const { user } = yield* startedWith({}, Fault.fields({}, dateOf(minutes)))
-    const steps = yield* fails(user, [], [3, "clock", message, /Set the system clock/])
+    const steps = yield* expectFailedStep(user, [], [
+      3,
+      "clock",
+      message,
+      /Set the system clock/
+    ])
     assert.isFalse(steps.find(({ name }) => name === "token request")?.failed)
   }
 )
@@ -477,7 +482,7 @@ test.live.each<ProxyFault>([
 ])("check names %s", function*([, proxyOf, env, ...expected]) {
   const servers = yield* startProxies
   const user = yield* throughProxy(servers.user, proxyOf(servers), env)
-  yield* fails(user, ["--allow-insecure"], expected)
+  yield* expectFailedStep(user, ["--allow-insecure"], expected)
 })
 
 test.live("check passes a proxy that works", function*() {

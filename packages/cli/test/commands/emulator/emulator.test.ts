@@ -10,9 +10,9 @@ import { test } from "@store-api/testing/test"
 import { Effect, Fiber, type Scope } from "effect"
 import {
   demoSecret,
+  expectRefusal,
+  expectSuccess,
   newUser,
-  prints,
-  refuses,
   run,
   type Running,
   start,
@@ -264,7 +264,9 @@ test.live("--tls removes the file with the certificate at the end", function*() 
 })
 
 test.live("--list prints a line per scenario", function*() {
-  const lines = (yield* prints(yield* newUser({}), "emulator --list")).trim().split("\n")
+  const lines = (yield* expectSuccess(yield* newUser({}), "emulator --list")).trim().split(
+    "\n"
+  )
   deepStrictEqual(lines.map((line) => line.split(/ +/)[0]), [...Scenario.names])
 })
 
@@ -302,7 +304,7 @@ test.live("emulator prints no token in a path", function*() {
 
 test.live("emulator prints the start and the end of a connection that meets a fault", function*() {
   const emulator = yield* emulatorWith()
-  yield* prints(emulator.client, "emulator fail token/reset-on-accept --times 1")
+  yield* expectSuccess(emulator.client, "emulator fail token/reset-on-accept --times 1")
   yield* Effect.flip(send(emulator.url))
   deepStrictEqual(yield* linesOf(emulator, 2), [
     "… → connection: fault token/reset-on-accept",
@@ -380,7 +382,7 @@ test.live("--responses with a wrong path is refused by its number", function*() 
   const user = yield* newUser({})
   writeResponses(user, [{ path: "orders" }])
   const message = /^store-api: --responses\[0\][.]path must be like /
-  yield* refuses(user, "emulator --responses api.json", 2, message)
+  yield* expectRefusal(user, "emulator --responses api.json", 2, message)
 })
 
 /** Starts an emulator with the state of the user, and ends it. */
@@ -406,7 +408,7 @@ test.live("--state keeps tokens for the next start", function*() {
 test.live("--state keeps for the next start that a token was revoked", function*() {
   const user = yield* newUser({})
   const { token } = yield* useState(user, (url) => ask(url))
-  yield* useState(user, (_, client) => prints(client, "emulator revoke 1"))
+  yield* useState(user, (_, client) => expectSuccess(client, "emulator revoke 1"))
   const { status } = yield* useState(user, (url) => call(url, token))
   assert.strictEqual(status, 401)
 })
@@ -433,7 +435,7 @@ test.live("--state replaces no file of another kind", function*() {
   const file = join(user.cwd, "foreign.json")
   writeFileSync(file, "canary")
   const message = "--state must be a JSON file with an array of tokens."
-  yield* refuses(user, "emulator --state foreign.json", 2, message)
+  yield* expectRefusal(user, "emulator --state foreign.json", 2, message)
   assert.strictEqual(readFileSync(file, "utf8"), "canary")
 })
 
@@ -464,7 +466,7 @@ test.live.each([".env", "."])("--dotenv replaces no file of others: %s", functio
   const file = join(user.cwd, ".env")
   writeFileSync(file, `${secretVariable}=invented`)
   const message = "--dotenv must be a new file, an empty one, or one that an emulator wrote."
-  yield* refuses(user, `emulator --dotenv ${name}`, 2, message)
+  yield* expectRefusal(user, `emulator --dotenv ${name}`, 2, message)
   assert.strictEqual(readFileSync(file, "utf8"), `${secretVariable}=invented`)
 })
 
@@ -490,9 +492,10 @@ test.live.each(["shop\\new", "the shop's", "the \"shop\""])(
 /** An emulator, its token requests, and the commands that steer it. */
 const startSteered = Effect.map(emulatorWith(), ({ client, url }) => ({
   url,
-  says: (line: string) => Effect.map(prints(client, wordsOf(line)), (text) => text.trimEnd()),
+  says: (line: string) =>
+    Effect.map(expectSuccess(client, wordsOf(line)), (text) => text.trimEnd()),
   refuses: (line: string, message: string) =>
-    refuses(client, wordsOf(line), 2, `The emulator refused this: ${message}`)
+    expectRefusal(client, wordsOf(line), 2, `The emulator refused this: ${message}`)
 }))
 
 test.live("emulator fail makes the next requests fail", function*() {
@@ -526,7 +529,7 @@ test.live("emulator tokens steers the emulator of --port", function*() {
   const { url } = yield* startSteered
   yield* ask(url)
   assert.match(
-    yield* prints(yield* newUser({}), wordsOf(`tokens --port ${new URL(url).port}`)),
+    yield* expectSuccess(yield* newUser({}), wordsOf(`tokens --port ${new URL(url).port}`)),
     /^#1 demo-client valid until [\d:]{8}\n$/
   )
 })
@@ -573,7 +576,7 @@ test.live("control characters of a server that is taken for the emulator are sho
     {},
     Fault.body(`{"message":"a\\u001b\\u009b\\nb"}`, { on: "api" })
   )
-  assert.strictEqual(yield* prints(user, wordsOf("requests")), "a^[<U+009b>\nb\n")
+  assert.strictEqual(yield* expectSuccess(user, wordsOf("requests")), "a^[<U+009b>\nb\n")
 })
 
 const notFound =
@@ -637,7 +640,7 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
 ])(
   "store-api emulator %s fails with code %i and a sentence",
   function*([line, code, message, env = {}]) {
-    const stderr = yield* refuses(yield* newUser(env), wordsOf(line), code, message)
+    const stderr = yield* expectRefusal(yield* newUser(env), wordsOf(line), code, message)
     assert.match(stderr, /^store-api: [^\n]+[.]\n$/)
     assert.notInclude(stderr, "canary&")
   }
@@ -646,11 +649,11 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
 test.live("a port that is in use ends the emulator with code 3", function*() {
   const { port } = new URL((yield* emulatorWith()).url)
   const message = new RegExp(`^store-api: --port cannot be ${port}:`)
-  yield* refuses(yield* newUser({}), `emulator --port ${port}`, 3, message)
+  yield* expectRefusal(yield* newUser({}), `emulator --port ${port}`, 3, message)
 })
 
 test.live("the URL of another host does not name the port of an emulator", function*() {
   const { port } = new URL((yield* emulatorWith()).url)
   const user = yield* newUser({ STORE_API_AUTH_URL: `http://store.example.invalid:${port}` })
-  yield* refuses(user, "emulator clear", 3, notFound)
+  yield* expectRefusal(user, "emulator clear", 3, notFound)
 })

@@ -2,15 +2,15 @@
 import { describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { test } from "@store-api/testing/test"
-import { prints, run, started } from "../../support/cli.js"
+import { expectSuccess, run, started } from "../../support/cli.js"
 
 const parsed = (text: string) => JSON.parse(text) as Readonly<Record<string, unknown>>
 
 describe("store-api status", () => {
   test.live("--json prints an object, also without a token", function*() {
     const { user } = yield* started
-    yield* prints(user, "token")
-    const json = parsed(yield* prints(user, "status --json"))
+    yield* expectSuccess(user, "token")
+    const json = parsed(yield* expectSuccess(user, "status --json"))
     deepStrictEqual(Object.keys(json), [
       "folder",
       "cached",

@@ -9,11 +9,11 @@ import { test } from "@store-api/testing/test"
 import { Effect, Redacted } from "effect"
 import {
   demoSecret,
+  expectRefusal,
+  expectSuccess,
   frozenAt,
   lastToken,
   onTerminal,
-  prints,
-  refuses,
   run,
   started,
   startedWith,
@@ -40,7 +40,7 @@ const filesOf = ({ cwd }: User) =>
 
 test.live("ten runs at once acquire one token", function*() {
   const { emulator, user } = yield* started
-  const texts = yield* Effect.all(Effect.replicate(prints(user, "token"), 10), {
+  const texts = yield* Effect.all(Effect.replicate(expectSuccess(user, "token"), 10), {
     concurrency: "unbounded"
   })
   deepStrictEqual([...new Set(texts)], [`${yield* lastToken(emulator)}\n`])
@@ -49,7 +49,7 @@ test.live("ten runs at once acquire one token", function*() {
 
 test.live("no file of the cache contains a token, a secret or a client id", function*() {
   const { user } = yield* started
-  yield* prints(user, "token")
+  yield* expectSuccess(user, "token")
   const text = filesOf(user).map((path) => path + readFileSync(path, "utf8")).join("\n")
   assert.isAbove(text.length, 100)
   deepStrictEqual(leaksIn(text, [...yield* user.secrets, Emulator.demoClient.clientId]), [])
@@ -61,21 +61,24 @@ test.live("a run with another secret does not use the cached token", function*()
     clients: [Emulator.demoClient, { ...Emulator.demoClient, clientSecret }]
   })
   const user = yield* userOf(emulator)
-  yield* prints(user, "token")
-  yield* prints(withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-one" }), "token")
+  yield* expectSuccess(user, "token")
+  yield* expectSuccess(
+    withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-one" }),
+    "token"
+  )
   assert.strictEqual(yield* tokenRequests(emulator), 2)
 })
 
 test.live("token --format header prints the Authorization header", function*() {
   const { emulator, user } = yield* started
-  const header = yield* prints(user, "token --format header")
+  const header = yield* expectSuccess(user, "token --format header")
   assert.strictEqual(header, `Authorization: Bearer ${yield* lastToken(emulator)}\n`)
 })
 
 test.live("token --format json prints the token with its expiry as an object", function*() {
   const { emulator, user } = yield* started
   const { access_token, expires_at, expires_in, scope, token_type } = parse(
-    yield* prints(user, "token --format json")
+    yield* expectSuccess(user, "token --format json")
   )
   const token = yield* lastToken(emulator)
   deepStrictEqual([access_token, token_type, scope], [token, "Bearer", ""])
@@ -92,7 +95,7 @@ const printInTurn = (...lines: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { user } = yield* started
     return yield* Effect.forEach(lines, (line, index) =>
-      frozenAt(Date.now() + 1000 * index)(prints(user, line)))
+      frozenAt(Date.now() + 1000 * index)(expectSuccess(user, line)))
   })
 
 test.live("token --force-refresh replaces the cached token", function*() {
@@ -167,7 +170,7 @@ const missing =
   ".env, or use --secret-file. To try without a service, run store-api emulator."
 
 test.live("nobody is asked for the secret without a terminal", function*() {
-  yield* refuses((yield* startedWithoutSecret).user, "token", 3, missing)
+  yield* expectRefusal((yield* startedWithoutSecret).user, "token", 3, missing)
 })
 
 test.live("nobody is asked for the secret on a terminal when CI is set", function*() {
@@ -243,16 +246,16 @@ test.live("a token that the endpoint returns again is stored again, so that the 
 
 test.live("a failed token request leaves no file", function*() {
   const { user } = yield* startedWith({}, Fault.status(429, retryAfter))
-  yield* refuses(user, "token", 5, /429/)
+  yield* expectRefusal(user, "token", 5, /429/)
   deepStrictEqual(filesOf(user), [])
-  yield* prints(user, "token")
+  yield* expectSuccess(user, "token")
   assert.isNotEmpty(filesOf(user))
 })
 
 test.live("the run after a failed token request sends one at once", function*() {
   const { emulator, user } = yield* startedWith({}, Fault.status(429, retryAfter))
-  yield* refuses(user, "token", 5, /429/)
-  yield* prints(user, "token")
+  yield* expectRefusal(user, "token", 5, /429/)
+  yield* expectSuccess(user, "token")
   assert.strictEqual(yield* tokenRequests(emulator), 2)
 })
 
@@ -260,7 +263,7 @@ const startLimited = startedWith({}, Fault.status(429, { ...retryAfter, ...forev
 
 test.live("a pipe gets the time of the next attempt as a date", function*() {
   const sentence = /^store-api: The token endpoint .*429.* Retry after \d{4}-.*Z\.\n$/
-  yield* refuses((yield* startLimited).user, "token", 5, sentence)
+  yield* expectRefusal((yield* startLimited).user, "token", 5, sentence)
 })
 
 test.live("a terminal shows the time of the next attempt as a time from now", function*() {

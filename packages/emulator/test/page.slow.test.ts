@@ -166,7 +166,7 @@ const busy = Effect.gen(function*() {
 describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the page", () => {
   test.live("a visitor can follow the emulator and steer it on the page", function*() {
     const { pendingFaults, url } = yield* Emulator.make({ steering: true })
-    const { open, perform, problems, waitUntil, size, value } = yield* browse
+    const { open, perform, problems, size, value, waitUntil } = yield* browse
     yield* size(360, 780)
     yield* open(`${url}/_emulator/`)
     yield* waitUntil("live.textContent === 'live'")
@@ -273,7 +273,7 @@ describe.skipIf(chromium === undefined && process.env["CI"] !== "true")("the pag
   const folder = process.env["STORE_API_PICTURE"]
   if (folder !== undefined) {
     test.live("the page is drawn", function*() {
-      const { open, perform, waitUntil, size } = yield* browse
+      const { open, perform, size, waitUntil } = yield* browse
       yield* open(yield* busy)
       yield* waitUntil("document.querySelectorAll('.row').length > 3")
       yield* size(920, 860, "light")

@@ -53,7 +53,7 @@ export const commonFlags = {
   },
   "assertion-file": {
     value: "PATH",
-    text: "Assertion instead of a secret (STORE_API_CLIENT_ASSERTION_FILE)"
+    text: "Assertion file (STORE_API_CLIENT_ASSERTION_FILE)"
   },
   // Not `--env-file`, because Node itself reads that flag, wherever it stands.
   "dotenv": { value: "PATH", text: "File of variables. Default: .env" },

@@ -33,7 +33,7 @@ export const readForToken = (flagValues: FlagValues) =>
 
 /** Reads the settings for a token and a call of the API. */
 export const readForApi = (flagValues: FlagValues) =>
-  readFor(flagValues, serviceSettings, ["authUrl", "apiUrl"])
+  readFor(flagValues, apiSettings, ["authUrl", "apiUrl"])
 
 const readFor = (
   flagValues: FlagValues,
@@ -79,6 +79,8 @@ export const readForProfile = (flagValues: FlagValues) =>
   })
 
 const tokenSettings = ["authUrl", "clientId", "clientSecret"] as const
+
+const apiSettings = [...tokenSettings, "apiUrl"] as const
 
 type FoundSettings = Readonly<Record<Setting, FoundSetting | undefined>>
 

@@ -15,7 +15,7 @@ import { ask, checkOptionalUrl, checkText, checkUrl } from "./ask.js"
 import { locateAssertion } from "./assertion.js"
 import { hasDefault } from "./profiles.js"
 import { locateSecret } from "./secret.js"
-import { serviceSettings, type Setting, sources } from "./sources.js"
+import { type Setting, sources } from "./sources.js"
 import {
   type FoundSetting,
   readVariables,
@@ -80,7 +80,8 @@ export const readForProfile = (flagValues: FlagValues) =>
 
 const tokenSettings = ["authUrl", "clientId", "clientSecret"] as const
 
-const apiSettings = [...tokenSettings, "apiUrl"] as const
+/** In the order of messages. */
+const apiSettings = ["authUrl", "clientId", "apiUrl", "clientSecret"] as const
 
 type FoundSettings = Readonly<Record<Setting, FoundSetting | undefined>>
 
@@ -115,17 +116,10 @@ const resolve = (
       ? yield* locateSecret(located.clientSecret)
       : undefined
     const credential = assertion ?? secret
-    const settings = {
-      authUrl,
-      clientId,
-      apiUrl,
-      clientSecret: secret,
-      assertionFile: assertion,
-      cacheDir
-    }
-    const found = { ...settings, clientSecret: credential }
-    const missing = serviceSettings.filter((setting) =>
-      requirements.required.includes(setting) && found[setting] === undefined
+    // Messages name the file of the assertion where they would name the secret.
+    const settings = { authUrl, clientId, apiUrl, clientSecret: credential, cacheDir }
+    const missing = apiSettings.filter((setting) =>
+      requirements.required.includes(setting) && settings[setting] === undefined
     )
     // The last three conditions are part of the first one, which the compiler does not know.
     if (missing.length > 0 || !authUrl || !clientId || !credential) {
@@ -144,11 +138,10 @@ const resolve = (
       return yield* configurationError(`${cacheDir.name} is empty: name a folder.`)
     }
     const names = Record.map(settings, (setting) => setting?.name)
-    const clientAssertion = assertion?.name
     const request = "an application with TokenRequest.clientSecretPost"
     const explain = fromLibrary({
       ...names,
-      clientAssertion,
+      clientAssertion: names.clientSecret,
       allowInsecure: "--allow-insecure",
       "endpoint.request": request
     })
@@ -183,7 +176,7 @@ const resolve = (
       verbose: flagValues.verbose,
       profile: variables.profile,
       /** The flag or the variable of a setting. */
-      nameOf: (option: Setting) => names[option] ?? sources[option].variable,
+      nameOf: (option: keyof typeof names) => names[option] ?? sources[option].variable,
       /** Errors of the library, with these names. */
       explain,
       /** Where the settings were found, for people. */

@@ -12,7 +12,7 @@ export const sources = {
 
 export type Setting = keyof typeof sources
 
-/** Settings of a service, in the order of messages. */
+/** Settings of a service. */
 export const serviceSettings = [
   "authUrl",
   "clientId",

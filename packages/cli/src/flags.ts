@@ -51,6 +51,10 @@ export const commonFlags = {
     value: "PATH",
     text: "File instead of STORE_API_CLIENT_SECRET; - is stdin"
   },
+  "assertion-file": {
+    value: "PATH",
+    text: "Assertion file (STORE_API_CLIENT_ASSERTION_FILE)"
+  },
   // Not `--env-file`, because Node itself reads that flag, wherever it stands.
   "dotenv": { value: "PATH", text: "File of variables. Default: .env" },
   "profile": {

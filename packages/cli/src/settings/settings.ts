@@ -1,7 +1,7 @@
 /** Reads the settings from flags, variables and prompts, in this order. */
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { make as credentialsOf } from "@store-api/core/ClientCredentials"
+import * as ClientCredentials from "@store-api/core/ClientCredentials"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -12,9 +12,10 @@ import type * as flags from "../flags.js"
 import { Host, isAttended } from "../Host.js"
 import { listInWords } from "../output.js"
 import { ask, checkOptionalUrl, checkText, checkUrl } from "./ask.js"
+import { locateAssertion } from "./assertion.js"
 import { hasDefault } from "./profiles.js"
 import { locateSecret } from "./secret.js"
-import { serviceSettings, type Setting, sources } from "./sources.js"
+import { type Setting, sources } from "./sources.js"
 import {
   type FoundSetting,
   readVariables,
@@ -32,7 +33,7 @@ export const readForToken = (flagValues: FlagValues) =>
 
 /** Reads the settings for a token and a call of the API. */
 export const readForApi = (flagValues: FlagValues) =>
-  readFor(flagValues, serviceSettings, ["authUrl", "apiUrl"])
+  readFor(flagValues, apiSettings, ["authUrl", "apiUrl"])
 
 const readFor = (
   flagValues: FlagValues,
@@ -79,6 +80,9 @@ export const readForProfile = (flagValues: FlagValues) =>
 
 const tokenSettings = ["authUrl", "clientId", "clientSecret"] as const
 
+/** In the order of messages. */
+const apiSettings = ["authUrl", "clientId", "apiUrl", "clientSecret"] as const
+
 type FoundSettings = Readonly<Record<Setting, FoundSetting | undefined>>
 
 const findAll = ({ find }: Variables): FoundSettings =>
@@ -95,7 +99,7 @@ interface Requirements {
   ) => Effect.Effect<string, never, FileSystem.FileSystem>
 }
 
-/** Checks the settings, and reads the secret. */
+/** Checks the settings, and reads the secret if there is one. */
 const resolve = (
   flagValues: FlagValues,
   variables: Variables,
@@ -105,21 +109,30 @@ const resolve = (
   Effect.gen(function*() {
     const host = yield* Host
     const { apiUrl, authUrl, cacheDir, clientId } = located
-    const secret = yield* locateSecret(located.clientSecret)
-    const settings = { authUrl, clientId, apiUrl, clientSecret: secret, cacheDir }
-    const missing = serviceSettings.filter((setting) =>
+    const assertion = located.assertionFile === undefined
+      ? undefined
+      : yield* locateAssertion(located.assertionFile, located.clientSecret)
+    const secret = assertion === undefined
+      ? yield* locateSecret(located.clientSecret)
+      : undefined
+    const credential = assertion ?? secret
+    // Messages name the file of the assertion where they would name the secret.
+    const settings = { authUrl, clientId, apiUrl, clientSecret: credential, cacheDir }
+    const missing = apiSettings.filter((setting) =>
       requirements.required.includes(setting) && settings[setting] === undefined
     )
     // The last three conditions are part of the first one, which the compiler does not know.
-    if (missing.length > 0 || !authUrl || !clientId || !secret) {
+    if (missing.length > 0 || !authUrl || !clientId || !credential) {
       return yield* configurationError(yield* requirements.explainMissing(missing))
     }
+    if (assertion?.isImplicit === true) return yield* refuseForeign([assertion.name])
     const foreignNames = requirements.destinations.flatMap((address) => {
       const setting = settings[address]
       return setting?.isImplicit === true ? [setting.name] : []
     })
-    if (foreignNames.length > 0 && !secret.isImplicit) {
-      return yield* refuseForeign(foreignNames, secret.origin)
+    if (foreignNames.length > 0 && !credential.isImplicit) {
+      const kind = assertion === undefined ? "secret" : "assertion"
+      return yield* refuseForeign(foreignNames, `the ${kind} from ${credential.origin}`)
     }
     if (cacheDir?.value === "") {
       return yield* configurationError(`${cacheDir.name} is empty: name a folder.`)
@@ -128,12 +141,17 @@ const resolve = (
     const request = "an application with TokenRequest.clientSecretPost"
     const explain = fromLibrary({
       ...names,
+      clientAssertion: names.clientSecret,
       allowInsecure: "--allow-insecure",
       "endpoint.request": request
     })
-    const clientSecret = Redacted.make(yield* secret.read)
     const client = yield* Effect.mapError(
-      credentialsOf({ clientId: clientId.value, clientSecret }),
+      secret === undefined
+        ? ClientCredentials.withoutSecret(clientId.value)
+        : ClientCredentials.make({
+          clientId: clientId.value,
+          clientSecret: Redacted.make(yield* secret.read)
+        }),
       explain
     )
     const folder = cacheDir === undefined
@@ -144,6 +162,8 @@ const resolve = (
       apiUrl: apiUrl?.value,
       client,
       credentials: Effect.succeed(client),
+      /** The file of an assertion. A client with one has no secret, so its tokens are not cached. */
+      assertionPath: assertion?.path,
       /** The setting for the folder of the cache, if there is one. */
       cacheDir,
       /** The folder of the cache. */
@@ -156,11 +176,11 @@ const resolve = (
       verbose: flagValues.verbose,
       profile: variables.profile,
       /** The flag or the variable of a setting. */
-      nameOf: (option: Setting) => names[option] ?? sources[option].variable,
+      nameOf: (option: keyof typeof names) => names[option] ?? sources[option].variable,
       /** Errors of the library, with these names. */
       explain,
       /** Where the settings were found, for people. */
-      origins: originsOf([authUrl, clientId, apiUrl, secret])
+      origins: originsOf([authUrl, clientId, apiUrl, credential])
     }
   })
 
@@ -203,12 +223,18 @@ const explainMissing = (missing: ReadonlyArray<Setting>, { place, profile }: Var
       "service, run store-api emulator."
   })
 
-/** A `.env` in somebody else's folder must not direct the user's secret to an address of theirs. */
-const refuseForeign = (names: ReadonlyArray<string>, secret: string): CommandError => {
+/**
+ * A `.env` in somebody else's folder must neither direct the user's secret to an address of theirs nor choose a file
+ * of the user that is sent.
+ */
+const refuseForeign = (names: ReadonlyArray<string>, credential?: string): CommandError => {
   const problem = `${listInWords(names)} of a .env that you did not name ${
     names.length === 1 ? "is" : "are"
   } not used`
+  if (credential === undefined) {
+    return configurationError(`${problem}. If you trust the file, use --dotenv .env.`)
+  }
   const remedy =
     "If you trust the file, use --dotenv .env; if not, give the address by flag or in the environment."
-  return configurationError(`${problem} with the secret from ${secret}. ${remedy}`)
+  return configurationError(`${problem} with ${credential}. ${remedy}`)
 }

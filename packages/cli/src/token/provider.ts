@@ -11,6 +11,7 @@ import type { Settings } from "../settings/settings.js"
 import { forget } from "./cache.js"
 import * as cachedSource from "./cachedSource.js"
 import { layerHttp } from "./httpClient.js"
+import { requestOf } from "./request.js"
 
 type CacheFlags = flags.Values<typeof flags.cacheFlags>
 
@@ -18,8 +19,11 @@ type CacheFlags = flags.Values<typeof flags.cacheFlags>
 export const make = (settings: Settings, cacheFlags: CacheFlags) =>
   Effect.gen(function*() {
     const http = yield* Layer.build(layerHttp(settings))
-    const endpoint = yield* Effect.provide(TokenEndpoint.make(settings), http)
-    const source = cacheFlags["no-cache"]
+    const endpoint = yield* TokenEndpoint.make({
+      ...settings,
+      request: requestOf(settings)
+    }).pipe(Effect.provide(http))
+    const source = cacheFlags["no-cache"] || settings.assertionPath !== undefined
       ? endpoint
       : yield* cachedSource.make(settings, endpoint, cacheFlags["force-refresh"])
     // No early renewal, because the end of the run would interrupt it.

@@ -23,6 +23,8 @@ import { inWords, listInWords } from "../../output.js"
 import { originOf, redirectRemedy } from "../../redirect.js"
 import type { Settings } from "../../settings/settings.js"
 import { layerHttp } from "../../token/httpClient.js"
+import { requestOf } from "../../token/request.js"
+import { explainAssertion } from "./assertion.js"
 import { failStep, limit, type StepFailure } from "./connection.js"
 
 /** Every request in order: its response, if there was one, and when it came. */
@@ -42,7 +44,7 @@ export const libraryOf = (settings: Settings) =>
     const http = yield* Layer.build(layerHttp(settings))
     const { client, provider } = yield* StoreAuth.make({
       ...options,
-      endpoint: { deadline: limit }
+      endpoint: { deadline: limit, request: requestOf(settings) }
     }).pipe(
       Effect.updateService(HttpClient.HttpClient, HttpClient.transform(record(attempts))),
       Effect.provide(http)
@@ -76,7 +78,7 @@ const describeResponse = (who: string, response: HttpClientResponse): string =>
 /** Acquires a token that is not cached. */
 export const requestToken = (library: Library) =>
   library.provider.get.pipe(
-    Effect.mapError((error) => whyNoToken(error, library)),
+    Effect.catchAll((error) => explainFailure(error, library)),
     Effect.map(({ acquiredAt, expiresAt }) =>
       inWords(expiresAt.epochMillis - acquiredAt.epochMillis)
     ),
@@ -85,14 +87,26 @@ export const requestToken = (library: Library) =>
     }))
   )
 
+const explainFailure = (error: AccessTokenError, library: Library) =>
+  Effect.gen(function*() {
+    const { assertionPath } = library.settings
+    const hint = assertionPath === undefined ? "" : yield* explainAssertion(assertionPath)
+    return yield* whyNoToken(error, library, hint)
+  })
+
 /** The remedy is that of other commands, with a hint where the response tells more than the error. */
-const whyNoToken = (error: AccessTokenError, { attempts, settings }: Library): StepFailure => {
+const whyNoToken = (
+  error: AccessTokenError,
+  { attempts, settings }: Library,
+  assertionHint: string
+): StepFailure => {
   const { code, message } = settings.explain(error)
   const failBecause = (detail: string, hint = "") =>
     failStep(
       detail + describeOthers(attempts),
-      new CommandError({ code, message: message + hint })
+      new CommandError({ code, message: message + hint + assertionHint })
     )
+  if (error._tag === "CredentialsError") return failBecause("nothing was sent")
   const last = attempts.at(-1)?.response
   if (last === undefined) {
     return failBecause("there was no response", ofTls(settings, "authUrl"))

@@ -24,12 +24,15 @@ export const add = (flagValues: Values<typeof addFlags>, name = defaultProfile) 
       return yield* usageError(`The profile ${name} exists. Use --force to replace it.`)
     }
     const settings = yield* Effect.tap(readForProfile(flagValues), checkSettings)
-    const { apiUrl, authUrl, cacheDir, client: { clientId, clientSecret }, origins } = settings
+    const { apiUrl, assertionPath, authUrl, cacheDir, client, origins } = settings
     const values = {
       authUrl,
       apiUrl,
-      clientId,
-      clientSecret: Redacted.value(clientSecret),
+      clientId: client.clientId,
+      clientSecret: assertionPath === undefined
+        ? Redacted.value(client.clientSecret)
+        : undefined,
+      assertionFile: assertionPath && resolve(assertionPath),
       // The profile is used in other folders too.
       cacheDir: cacheDir && resolve(pathOf(cacheDir.value))
     }

@@ -1,5 +1,4 @@
 /** `store-api emulator`. The tests of the package have the rules of the service. */
-import { createPrivateKey, generateKeyPairSync, randomUUID, sign } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseEnv } from "node:util"
@@ -8,6 +7,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, Scenario } from "@store-api/emulator"
 import { test } from "@store-api/testing/test"
 import { Effect, Fiber, type Scope } from "effect"
+import { newKeys, signAssertion } from "../../support/assertions.js"
 import {
   demoSecret,
   expectRefusal,
@@ -161,26 +161,9 @@ test.live.each<[method: string, headers: Record<string, string>, fields: string]
   assert.strictEqual(response.status, 200)
 })
 
-/** A JWT with these claims, signed by a key in PEM. */
-const signJwt = (claims: object, pem: string) => {
-  const parts = [{ alg: "ES256" }, claims].map((part) =>
-    Buffer.from(JSON.stringify(part)).toString("base64url")
-  )
-  const key = createPrivateKey(pem)
-  const signature = sign("sha256", Buffer.from(parts.join(".")), {
-    key,
-    dsaEncoding: "ieee-p1363"
-  })
-  return [...parts, signature.toString("base64url")].join(".")
-}
-
 test.live("--public-key verifies assertions, for which no secret is printed", function*() {
   const user = yield* newUser({})
-  const { privateKey, publicKey } = generateKeyPairSync("ec", {
-    namedCurve: "P-256",
-    privateKeyEncoding: { type: "pkcs8", format: "pem" },
-    publicKeyEncoding: { type: "spki", format: "pem" }
-  })
+  const { privateKey, publicKey } = newKeys()
   writeFileSync(join(user.cwd, "client.pem"), publicKey)
   const { stdout, url } = yield* emulatorWith(
     "--client-authentication private_key_jwt --public-key client.pem",
@@ -188,13 +171,7 @@ test.live("--public-key verifies assertions, for which no secret is printed", fu
   )
   assert.notInclude(stdout.text, secretVariable)
   const endpoint = `${url}/v1/oauth/accesstoken`
-  const assertion = signJwt({
-    iss: "demo-client",
-    sub: "demo-client",
-    aud: endpoint,
-    exp: Math.floor(Date.now() / 1000) + 60,
-    jti: randomUUID()
-  }, privateKey)
+  const assertion = signAssertion("demo-client", endpoint, privateKey)
   const response = yield* send(endpoint, {
     method: "POST",
     headers: { "Content-Type": formType },

@@ -9,11 +9,12 @@ import { Effect, Redacted } from "effect"
 import { newKeys, signAssertion } from "../support/assertions.js"
 import {
   check,
-  fails,
+  expectFailedStep,
+  expectRefusal,
+  expectSuccess,
   newUser,
-  prints,
   profilesOf,
-  refuses,
+  run,
   tokenRequests,
   withEnv,
   without
@@ -56,7 +57,7 @@ const started = Effect.gen(function*() {
 
 test.live("a token request sends the assertion in the file of the variable", function*() {
   const { emulator, user } = yield* started
-  yield* prints(user, "token")
+  yield* expectSuccess(user, "token")
   const [request] = yield* emulator.requests
   assert.include(Redacted.value(request?.body ?? assert.fail()), "client_assertion=")
 })
@@ -65,37 +66,36 @@ test.live("--assertion-file precedes the variable", function*() {
   const { user, write, writeAssertion } = yield* started
   writeAssertion(60, "other.jwt")
   write("assertion.jwt", "not-an-assertion")
-  yield* prints(user, "token --assertion-file other.jwt")
+  yield* expectSuccess(user, "token --assertion-file other.jwt")
 })
 
 test.live("call sends a token of an assertion", function*() {
   const { user } = yield* started
-  assert.include(yield* prints(user, "call /orders"), "key-client")
+  assert.include(yield* expectSuccess(user, "call /orders"), "key-client")
 })
 
 test.live("a token of an assertion is not cached", function*() {
   const { emulator, user, writeAssertion } = yield* started
-  yield* prints(user, "token")
+  yield* expectSuccess(user, "token")
   writeAssertion()
-  yield* prints(user, "token")
+  yield* expectSuccess(user, "token")
   assert.strictEqual(yield* tokenRequests(emulator), 2)
   const message = "No valid token is cached for this service, client and secret."
-  const outcome = yield* refuses(user, "logout", 0, /./)
-  assert.include(outcome, message)
+  assert.include((yield* run(user, ["logout"])).stderr, message)
 })
 
 test.live("an assertion and a secret are refused together", function*() {
   const { emulator, user } = yield* started
   const both = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
   const message = `${variable} and STORE_API_CLIENT_SECRET are both set: use only one of them.`
-  yield* refuses(both, "token", 3, message)
+  yield* expectRefusal(both, "token", 3, message)
   deepStrictEqual(yield* emulator.requests, [])
 })
 
 test.live("an empty name of the file is refused", function*() {
   const { user } = yield* started
   const empty = withEnv(user, { [variable]: "" })
-  yield* refuses(empty, "token", 3, `${variable} is empty: name a file.`)
+  yield* expectRefusal(empty, "token", 3, `${variable} is empty: name a file.`)
 })
 
 test.live("a .env that was not named does not choose a file that is sent", function*() {
@@ -103,28 +103,28 @@ test.live("a .env that was not named does not choose a file that is sent", funct
   write(".env", `${variable}=assertion.jwt`)
   const message = `${variable} of a .env that you did not name is not used. ` +
     "If you trust the file, use --dotenv .env."
-  yield* refuses(without(user, variable), "token", 3, message)
+  yield* expectRefusal(without(user, variable), "token", 3, message)
   deepStrictEqual(yield* emulator.requests, [])
 })
 
 test.live("a .env that --dotenv names may choose the file", function*() {
   const { user, write } = yield* started
   write(".env", `${variable}=assertion.jwt`)
-  yield* prints(without(user, variable), "token --dotenv .env")
+  yield* expectSuccess(without(user, variable), "token --dotenv .env")
 })
 
 test.live("no assertion is sent to the address of a .env that was not named", function*() {
   const { emulator, user, write } = yield* started
   write(".env", `STORE_API_AUTH_URL=${emulator.url}`)
   const astray = without(user, "STORE_API_AUTH_URL")
-  const stderr = yield* refuses(astray, "token", 3, /--dotenv \.env/)
+  const stderr = yield* expectRefusal(astray, "token", 3, /--dotenv \.env/)
   assert.include(stderr, "is not used with the assertion from the environment.")
   deepStrictEqual(yield* emulator.requests, [])
 })
 
 test.live("a profile keeps the path of the file, for use in any folder", function*() {
   const { user, writeAssertion } = yield* started
-  yield* refuses(user, "profile add keyed", 0, /is saved/)
+  assert.include((yield* run(user, ["profile", "add", "keyed"])).stderr, "is saved")
   const text = Fs.readFileSync(join(profilesOf(user), "keyed.env"), "utf8")
   assert.include(text, `${variable}='${join(user.cwd, "assertion.jwt")}'`)
   assert.notInclude(text, "STORE_API_CLIENT_SECRET")
@@ -136,7 +136,7 @@ test.live("a profile keeps the path of the file, for use in any folder", functio
     "STORE_API_CLIENT_ID",
     variable
   )
-  yield* prints(bare, "token --profile keyed")
+  yield* expectSuccess(bare, "token --profile keyed")
 })
 
 test.live("a check passes with an assertion", function*() {
@@ -147,7 +147,7 @@ test.live("a check passes with an assertion", function*() {
 test.live("a check names the file that is missing", function*() {
   const { user } = yield* started
   Fs.rmSync(join(user.cwd, "assertion.jwt"))
-  yield* fails(user, [], [
+  yield* expectFailedStep(user, [], [
     3,
     "token request",
     /^nothing was sent$/,
@@ -158,7 +158,7 @@ test.live("a check names the file that is missing", function*() {
 test.live("a check says that the assertion has expired", function*() {
   const { user, writeAssertion } = yield* started
   writeAssertion(-600)
-  yield* fails(user, [], [
+  yield* expectFailedStep(user, [], [
     4,
     "token request",
     /responded with 401/,
@@ -169,7 +169,7 @@ test.live("a check says that the assertion has expired", function*() {
 test.live("a check says nothing of the time of an assertion that is refused for another reason", function*() {
   const { user, write } = yield* started
   write("assertion.jwt", "not-an-assertion")
-  yield* fails(user, [], [4, "token request", /responded with 401/, /the clock\.$/])
+  yield* expectFailedStep(user, [], [4, "token request", /responded with 401/, /the clock\.$/])
   const { failed } = yield* check(user)
   assert.notInclude(failed[0]?.remedy ?? assert.fail(), "expired")
 })

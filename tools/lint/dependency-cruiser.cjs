@@ -90,8 +90,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: "node_modules|/dist/|^tools/effect4/workspace/packages" },
-    // Compiled files, of which some belong to sources that are gone.
-    exclude: { path: "/\\.tsbuild/" },
+    // Compiled files, of which some belong to sources that are gone, and those of a site that is being built.
+    exclude: { path: "/\\.tsbuild/|/\\.vitepress/\\.temp/" },
     tsPreCompilationDeps: true,
     // Resolves the packages to their sources, without a build. The path must be absolute.
     tsConfig: { fileName: `${__dirname}/../tsconfig.sources.json` },

@@ -190,9 +190,11 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
 /**
  * The request with an assertion instead of a secret (RFC 7523 §2.2), and the given parameters: a JWT that the client
  * signs (`private_key_jwt`), or a token that a platform gives to the workload. A parameter `client_assertion_type`
- * replaces that of a JWT. `assertion` runs for each attempt, so no
- * assertion is sent twice. The client secret is not sent, so it may be the private key that signs. It then also seals
+ * replaces that of a JWT. The client secret is not sent, so it may be the private key that signs. It then also seals
  * shared tokens. Without one, use `ClientCredentials.withoutSecret`.
+ *
+ * `assertion` runs for each attempt. A function that signs a new assertion each time sends none twice. One that reads a
+ * file sends the same assertion until the file is replaced, which a server that accepts an assertion only once refuses.
  *
  * `acquire` fails with `CredentialsError` if the assertion is empty, or not `Redacted`.
  *
@@ -245,7 +247,8 @@ export const clientAssertion = (
       ]))
     })
   const authentication =
-    "the client id, the assertion (its key, audience and lifetime), and the clock"
+    "the client id, the assertion (its key, audience and lifetime, and whether it was sent before), " +
+    "and the clock"
   return withParameters(fields, checkId, build, authentication)
 }
 
@@ -272,13 +275,14 @@ export const clientId = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
   const build: TokenRequest["request"] = ({ clientId }) =>
     Effect.succeed(post(form([...fields, ["client_id", clientId]])))
-  const authentication = "the client id, and that the HTTP client sends its certificate"
+  const authentication =
+    "the client id, and that the HTTP client sends the certificate that the server knows"
   return withParameters(fields, checkId, build, authentication)
 }
 
 /**
  * Creates any other token request, for example one with a signed assertion (`private_key_jwt`, RFC 7523 §2.2).
- * `request` runs for every attempt, because an assertion is valid only once.
+ * `request` runs for every attempt, because an assertion may be valid only once.
  *
  * `identity` must name everything that changes the token, headers included. Otherwise processes that want different
  * tokens share one. To add a header to another request, copy that request, so that its checks still run.

@@ -49,7 +49,8 @@ describe("a refused client without a secret", () => {
   test("is told to check its assertion", function*() {
     assert.strictEqual(
       yield* adviceFor(yield* numbered),
-      "check the client id, the assertion (its key, audience and lifetime), and the clock."
+      "check the client id, the assertion (its key, audience and lifetime, and whether it was sent before), " +
+        "and the clock."
     )
   })
 
@@ -64,7 +65,7 @@ describe("a refused client without a secret", () => {
   test("is told to check its certificate if it sent only its id", function*() {
     assert.strictEqual(
       yield* adviceFor(TokenRequest.clientId()),
-      "check the client id, and that the HTTP client sends its certificate."
+      "check the client id, and that the HTTP client sends the certificate that the server knows."
     )
   })
 
@@ -146,7 +147,7 @@ describe("clientAssertion", () => {
     const error = yield* Effect.flip(acquire(FakeClient.make(FakeClient.token), { request }))
     assert.strictEqual(
       error.message,
-      "The clientAssertion cannot be read from its file: correct the client credentials."
+      "The clientAssertion cannot be read from its file: check the configuration and what provides it."
     )
   })
 
@@ -220,15 +221,18 @@ describe("a token of the type DPoP", () => {
   }
   const reply = (token_type: unknown) => FakeClient.reply(200, tokenBody({ token_type }))
 
-  test.each(["DPoP", "dpop"])("is accepted if the request expects it: %s", function*(type) {
-    const token = yield* acquire(FakeClient.make(reply(type)), { request })
-    assert.strictEqual(
-      Redacted.value(AccessToken.authorization(token)),
-      "DPoP invented-token-0001"
-    )
-  })
+  test.each(["DPoP", "dpop", " DPoP "])(
+    "is accepted if the request expects it: %s",
+    function*(type) {
+      const token = yield* acquire(FakeClient.make(reply(type)), { request })
+      assert.strictEqual(
+        Redacted.value(AccessToken.authorization(token)),
+        "DPoP invented-token-0001"
+      )
+    }
+  )
 
-  test.each(["Bearer", undefined, "MAC"])(
+  test.each(["Bearer", undefined, "MAC", "DPoP-bound", "not DPoP"])(
     "is the only one that such a request accepts: %s is an error",
     function*(type) {
       const error = yield* Effect.flip(acquire(FakeClient.make(reply(type)), { request }))

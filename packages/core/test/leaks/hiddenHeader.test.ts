@@ -281,7 +281,10 @@ describe("the results of the authorized client lack the header", () => {
   })
 
   test("an error that the given client turned into a defect lacks the header", function*() {
-    const client = yield* makeClient(fail, {}, HttpClient.transformResponse(Effect.orDie))
+    const dying = HttpClient.transformResponse((
+      send: ReturnType<HttpClient.HttpClient["execute"]>
+    ): typeof send => Effect.orDie(send))
+    const client = yield* makeClient(fail, {}, dying)
     const exit = yield* Effect.exit(client.get("/orders"))
     assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
     deepStrictEqual(leaksOf(exit), [])

@@ -9,6 +9,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
 import { newFolder, proxyVariables, useVariables } from "@store-api/testing/loopback"
+import { untilPrinted } from "@store-api/testing/network"
 import { Clock, ConfigProvider, Effect, Fiber, Redacted, type Scope } from "effect"
 import { main } from "../../src/commandLine.js"
 import { commands } from "../../src/commands.js"
@@ -168,8 +169,8 @@ export interface Running {
   readonly stdin: PassThrough
   readonly stdout: Output
   readonly stderr: Output
-  /** Waits until standard output contains it; false if the command ends first. */
-  readonly shows: (text: string | RegExp) => Effect.Effect<boolean>
+  /** Waits until the command has printed it. */
+  readonly shows: (text: RegExp) => Effect.Effect<void>
   /** Waits for the end. Fails if something private was printed. */
   readonly end: Effect.Effect<Outcome>
 }
@@ -210,23 +211,16 @@ export const start = (
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
       Effect.forkScoped
     )
-    fiber.addObserver(() => stdout.emit("text"))
     return {
       stdin,
       stdout,
       stderr,
       shows: (text) =>
-        Effect.async((resume) => {
-          const look = () => {
-            const isShown = typeof text === "string"
-              ? stdout.text.includes(text)
-              : text.test(stdout.text)
-            if (isShown || fiber.unsafePoll() !== null) resume(Effect.succeed(isShown))
-          }
-          stdout.on("text", look)
-          look()
-          return Effect.sync(() => stdout.off("text", look))
-        }),
+        untilPrinted(
+          text,
+          () => `${stdout.text}${stderr.text}`,
+          () => fiber.unsafePoll() !== null
+        ),
       end: Effect.gen(function*() {
         const code = yield* Fiber.join(fiber)
         if (stderr !== stdout) yield* nothingPrivateIn(user, stderr.text)

@@ -5,6 +5,7 @@ import { parseEnv } from "node:util"
 import { assert, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, Scenario } from "@store-api/emulator"
+import { freePort } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import { Effect, Fiber, type Scope } from "effect"
 import { newKeys, signAssertion } from "../../support/assertions.js"
@@ -115,9 +116,7 @@ test.live("emulator prints a line for each start of a request, its end, its toke
 })
 
 test.live("emulator listens on the port of --port", function*() {
-  const { port } = new URL(
-    yield* Effect.scoped(Effect.map(emulatorWith(), ({ url }) => url))
-  )
+  const port = yield* freePort
   const { url } = yield* emulatorWith(`--port ${port}`)
   assert.strictEqual(url, `http://127.0.0.1:${port}`)
 })

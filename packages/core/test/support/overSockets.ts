@@ -58,9 +58,7 @@ export const overSockets = (
                 "no socket is open",
                 Effect.map(emulator.connections, (count) => count === 0)
               )
-              yield* Effect.repeat(Effect.delay(fibers, "10 millis"), {
-                until: (count) => count === 0
-              })
+              yield* until("no fiber runs", Effect.map(fibers, (count) => count === 0))
             })
           )
       ))

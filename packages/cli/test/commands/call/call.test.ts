@@ -542,7 +542,7 @@ test.live("call repeats a request with the token by which another run has replac
   yield* frozenAt(now - 60_000)(run(user, ["call", "/orders"]))
   const call = frozenAt(now)(run(at(user, url), ["call", "/", "--fail"]))
   const slow = yield* Effect.fork(call)
-  while (respond.length === 0) yield* Effect.sleep("10 millis")
+  yield* until("the API is called", Effect.sync(() => respond.length > 0))
   deepStrictEqual((yield* call).code, 0)
   respond.forEach((end) => end())
   deepStrictEqual((yield* Fiber.join(slow)).code, 0)

@@ -25,7 +25,7 @@ const parts = {
     "ClientCredentials internal/credentials":
       "endpoint/ClientCredentials endpoint/TokenRequest endpoint/withoutSecret",
     "TokenRequest": "endpoint/TokenRequest endpoint/failures endpoint/withoutSecret",
-    "TokenResponse": "endpoint/TokenResponse",
+    "TokenResponse": "endpoint/TokenResponse endpoint/otherServers endpoint/withoutSecret",
     "TokenSource": "StoreAuth",
     "TokenEndpoint": "endpoint/TokenRequest endpoint/retries StoreAuth",
     "AuthorizedHttpClient":

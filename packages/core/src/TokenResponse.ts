@@ -10,11 +10,6 @@ import * as Schema from "effect/Schema"
 import { TokenResponseError } from "./AccessTokenError.js"
 import { maxLife } from "./internal/lifetime.js"
 
-const makeOnce = <A>(make: () => A): () => A => {
-  let made: A | undefined
-  return () => made ??= make()
-}
-
 /** An optional field of little importance. It counts as missing if it has another type. */
 const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = Schema.decodeUnknownOption(schema)
@@ -31,7 +26,10 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
 const BearerValue = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,16384}$/))
 
 /** Any printable text but the types that need a proof beside the token. Some endpoints have another name for bearer. */
-const TokenType = Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-\x7e]*$/i))
+const BearerType = Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-\x7e]*$/i))
+
+/** Of a token that is bound to a key (RFC 9449 §5). */
+const DPoPType = Schema.String.pipe(Schema.pattern(/^ *dpop *$/i))
 
 /** The default of `expires_in` in seconds: the 60 minutes of the specification. */
 const defaultLife = maxLife / 1000
@@ -73,7 +71,7 @@ export const TokenResponse = Schema.Struct({
   /** Visible ASCII characters, at most 16 384. Required. */
   access_token: Schema.Redacted(BearerValue),
   /** Any type but DPoP, MAC and PoP, which need more than a header. Missing or null: `bearer` (RFC 6749 §5.1). */
-  token_type: Schema.optionalWith(TokenType, { nullable: true, default: () => "bearer" }),
+  token_type: Schema.optionalWith(BearerType, { nullable: true, default: () => "bearer" }),
   /**
    * Seconds (RFC 6749 §5.1), as a number or a string of digits. Missing or null: 3600, the 60 minutes of the
    * specification.
@@ -113,19 +111,14 @@ const problemsOf = (tokenType: "Bearer" | "DPoP"): TokenResponseError["problems"
   { path: "expires_in", expected: "a number of seconds" }
 ]
 
-const decoderOf = <I>(response: Schema.Schema<TokenResponse, I>) =>
+const decodeAs = <I>(response: Schema.Schema<TokenResponse, I>) =>
   Schema.decodeUnknownEither(Schema.parseJson(response), { errors: "all" })
 
-/** Each is made when it is used first, because most programs need one of them. A cache of pure functions. */
-const decoderFor = {
-  Bearer: makeOnce(() => decoderOf(TokenResponse)),
-  DPoP: makeOnce(() =>
-    decoderOf(Schema.Struct({
-      ...TokenResponse.fields,
-      token_type: Schema.String.pipe(Schema.pattern(/^ *dpop *$/i))
-    }))
-  )
-}
+/** Made for each response, because most programs need only one of them, once an hour. */
+const decoderOf = (tokenType: "Bearer" | "DPoP") =>
+  tokenType === "Bearer"
+    ? decodeAs(TokenResponse)
+    : decodeAs(Schema.Struct({ ...TokenResponse.fields, token_type: DPoPType }))
 
 /**
  * Decodes the body of a successful response. Fails with `TokenResponseError`, which lists the paths of unusable fields
@@ -150,7 +143,7 @@ export const decode = (
   body: string,
   tokenType: "Bearer" | "DPoP" = "Bearer"
 ): Either.Either<TokenResponse, TokenResponseError> =>
-  Either.mapLeft(decoderFor[tokenType]()(body), ({ issue }) => {
+  Either.mapLeft(decoderOf(tokenType)(body), ({ issue }) => {
     const paths = fieldsAtFault(issue)
     return new TokenResponseError({
       problems: problemsOf(tokenType).filter(({ path }) => paths.includes(path))

@@ -345,6 +345,7 @@ export const rules: ReadonlyArray<Rule> = [
         yield* expect("lease while another caller holds it", lease(minute), undefined)
         yield* expectLease("lease of another key", otherKey("other").lease(minute))
         yield* first.release
+        yield* expect("extend after its release", first.extend, false)
         yield* expectLease("lease after its release", lease(minute))
       })
   ),

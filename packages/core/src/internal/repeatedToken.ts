@@ -18,18 +18,27 @@ export const isRepeated = (last: Compared, token: Compared): boolean =>
 /** By how much the expiry of a repeated token may differ, in milliseconds: a second, and the time of the request. */
 const expiryTolerance = 2000
 
-/**
- * Keeps the known end of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token
- * would expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero. Both ends
- * are times of the monotonic clock, because the wall clock may have moved since the last one.
- */
-export const endOfRepeated = (known: number, end: number): number =>
-  Math.abs(known - end) < expiryTolerance ? known : end
-
 /** A token, and when it expires by the monotonic clock. */
 export interface Ending {
   readonly token: AccessToken
   readonly end: number
+}
+
+/**
+ * When a token with this start expires. One that the endpoint returned again keeps its known end: `expires_in` is in
+ * whole seconds, so that it would expire up to a second too early, while the endpoint still returns it with an
+ * `expires_in` of zero. Both ends are times of the monotonic clock, because the wall clock may have moved since the
+ * last one.
+ */
+export const endingOf = (
+  token: AccessToken,
+  start: number,
+  knownEnd: number | undefined
+): Ending => {
+  const receivedEnd = start + lifeOf(token)
+  const isKnown = knownEnd !== undefined && Math.abs(knownEnd - receivedEnd) < expiryTolerance
+  const end = isKnown ? knownEnd : receivedEnd
+  return { token: withLife(token, Math.floor(end - start)), end }
 }
 
 /**
@@ -67,7 +76,7 @@ export const lifeOf = (
 ): number => expiresAt.epochMillis - acquiredAt.epochMillis
 
 /** The token with another lifetime, in whole milliseconds. */
-export const withLife = (token: AccessToken, life: number): AccessToken =>
+const withLife = (token: AccessToken, life: number): AccessToken =>
   life === lifeOf(token) ? token : new AccessToken({
     ...token,
     expiresAt: DateTime.unsafeMake(token.acquiredAt.epochMillis + life)

@@ -220,15 +220,18 @@ describe("a token of the type DPoP", () => {
   }
   const reply = (token_type: unknown) => FakeClient.reply(200, tokenBody({ token_type }))
 
-  test.each(["DPoP", "dpop"])("is accepted if the request expects it: %s", function*(type) {
-    const token = yield* acquire(FakeClient.make(reply(type)), { request })
-    assert.strictEqual(
-      Redacted.value(AccessToken.authorization(token)),
-      "DPoP invented-token-0001"
-    )
-  })
+  test.each(["DPoP", "dpop", " DPoP "])(
+    "is accepted if the request expects it: %s",
+    function*(type) {
+      const token = yield* acquire(FakeClient.make(reply(type)), { request })
+      assert.strictEqual(
+        Redacted.value(AccessToken.authorization(token)),
+        "DPoP invented-token-0001"
+      )
+    }
+  )
 
-  test.each(["Bearer", undefined, "MAC"])(
+  test.each(["Bearer", undefined, "MAC", "DPoP-bound", "not DPoP"])(
     "is the only one that such a request accepts: %s is an error",
     function*(type) {
       const error = yield* Effect.flip(acquire(FakeClient.make(reply(type)), { request }))

@@ -13,7 +13,7 @@ import { httpReason } from "@store-api/testing/effectMajor"
 import * as Canary from "@store-api/testing/leaksIn"
 import { render } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { Effect, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Schema, Stream } from "effect"
 import { token } from "../support/scriptedSource.js"
 
 const canary = Canary.token()
@@ -278,6 +278,13 @@ describe("the results of the authorized client lack the header", () => {
     let cause: unknown = error
     for (let depth = 0; depth < 3; depth++) cause = (cause as Error).cause
     assert.strictEqual((cause as Error).message, "the cause")
+  })
+
+  test("an error that the given client turned into a defect lacks the header", function*() {
+    const client = yield* makeClient(fail, {}, HttpClient.transformResponse(Effect.orDie))
+    const exit = yield* Effect.exit(client.get("/orders"))
+    assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+    deepStrictEqual(leaksOf(exit), [])
   })
 
   test("the error of an earlier attempt of the given client lacks the header", function*() {

@@ -314,6 +314,12 @@ const bugs: ReadonlyArray<
     "even 3 seconds later"
   ],
   [
+    "extend takes a released lease back",
+    leasesThat("revive"),
+    "until it is released",
+    "extend after its release returned true instead of false"
+  ],
+  [
     "extend takes a lease back",
     leasesThat("revive"),
     "cannot extend it or release the next",

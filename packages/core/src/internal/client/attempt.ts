@@ -109,7 +109,9 @@ export const makeExecute = <E, R>(
     const traced = request.headers["traceparent"] === undefined
       ? response
       : Effect.locally(response, HttpClient.currentTracerPropagation, false)
-    return Effect.matchEffect(traced, {
+    const hide = <A>(error: A): A => sent === undefined ? error : hidden.error(error)
+    const outcome = Effect.catchAllDefect(traced, (defect) => Effect.die(hide(defect)))
+    return Effect.matchEffect(outcome, {
       onSuccess: (response) => {
         const result = Exit.succeed(
           sent === undefined ? response : hidden.response(response)
@@ -117,9 +119,7 @@ export const makeExecute = <E, R>(
         return Effect.succeed({ sent, response, result })
       },
       onFailure: (error) => {
-        const result = Exit.fail(
-          sent === undefined ? error : hidden.error(error)
-        )
+        const result = Exit.fail(hide(error))
         const response = httpErrors.statusResponse(error)
         if (response !== undefined) return Effect.succeed({ sent, response, result })
         // The given client followed a redirect to another origin, and `boundClient` did not send the token there.

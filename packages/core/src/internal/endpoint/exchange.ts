@@ -115,8 +115,7 @@ export const exchange = (
     if (response.status === 407) return yield* failedRequest("Proxy")
     const text = yield* textOf(endpoint, response)
     const end = yield* instant.now
-    const { authentication } = endpoint.request
-    const refused = refusal({ ...attempt, authentication, request }, response, text)
+    const refused = refusal({ ...endpoint.request, ...attempt, request }, response, text)
     if (refused !== undefined) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, end.wall))
       return yield* withRetryAt(

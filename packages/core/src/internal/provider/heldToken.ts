@@ -43,11 +43,8 @@ export const hold = (
   const repeated = last !== undefined && isValid(last, now) &&
     repeatedToken.isRepeated(last.token, received)
   const start = repeatedToken.startOf(received, last, startedAt, now)
-  const end = start + repeatedToken.lifeOf(received)
-  const knownEnd = repeated && repeatedToken.sameValue(last.token, received)
-    ? repeatedToken.endOfRepeated(last.end, end)
-    : end
-  const token = repeatedToken.withLife(received, Math.floor(knownEnd - start))
+  const isSame = repeated && repeatedToken.sameValue(last.token, received)
+  const { token } = repeatedToken.endingOf(received, start, isSame ? last.end : undefined)
   const life = repeatedToken.lifeOf(token)
   const since = { wall: token.acquiredAt.epochMillis, monotonic: start }
   const margins = tokenPolicy.margins(

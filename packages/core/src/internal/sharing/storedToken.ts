@@ -111,12 +111,13 @@ export const make = (
         if (isRejected(received, wanted)) return
         const known = yield* Ref.get(knownEnd)
         const start = repeatedToken.startOf(received, known?.last, startedAt, at)
-        const receivedEnd = start + repeatedToken.lifeOf(received)
-        const isKnown = known !== undefined && repeatedToken.sameValue(known, received)
-        const end = isKnown ? repeatedToken.endOfRepeated(known.end, receivedEnd) : receivedEnd
-        const entry = yield* seal(
-          encode(repeatedToken.withLife(received, Math.floor(end - start)))
+        const isSame = known !== undefined && repeatedToken.sameValue(known, received)
+        const { end, token } = repeatedToken.endingOf(
+          received,
+          start,
+          isSame ? known.end : undefined
         )
+        const entry = yield* seal(encode(token))
         // As late as possible, because a process can be frozen at any moment.
         if (!(yield* mayStore)) return
         const last = { token: received, end }

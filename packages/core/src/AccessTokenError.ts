@@ -132,7 +132,10 @@ export class CredentialsError
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const name = names[this.field] ?? this.variable ?? `The ${this.field}`
-    return `${name} ${this.reason}: correct the client credentials.`
+    const advice = this.field === "clientAssertion"
+      ? "check what provides it"
+      : "correct the client credentials"
+    return `${name} ${this.reason}: ${advice}.`
   }
 }
 

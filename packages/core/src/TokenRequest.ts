@@ -245,7 +245,8 @@ export const clientAssertion = (
       ]))
     })
   const authentication =
-    "the client id, the assertion (its key, audience and lifetime), and the clock"
+    "the client id, the assertion (its key, audience and lifetime, and whether it was sent before), " +
+    "and the clock"
   return withParameters(fields, checkId, build, authentication)
 }
 
@@ -272,7 +273,8 @@ export const clientId = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
   const build: TokenRequest["request"] = ({ clientId }) =>
     Effect.succeed(post(form([...fields, ["client_id", clientId]])))
-  const authentication = "the client id, and that the HTTP client sends its certificate"
+  const authentication =
+    "the client id, and that the HTTP client sends the certificate that the server knows"
   return withParameters(fields, checkId, build, authentication)
 }
 

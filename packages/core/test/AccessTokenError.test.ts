@@ -61,7 +61,7 @@ const family: ReadonlyArray<
   [
     request("Certificate"),
     false,
-    /check authUrl, the system clock and its certificate authorities/
+    /check authUrl, the system clock and the trusted certificate authorities/
   ],
   [request("Proxy"), false, /check the user name and password for the proxy/],
   [request("Redirect"), false, /set authUrl to its target/],

@@ -272,8 +272,21 @@ describe("bind", () => {
 
   test("bind keeps the rest of a token request", function*() {
     const { options } = yield* bindRequest
-    const { identity, tokenType } = changedBy(options).request
-    deepStrictEqual(changedBy(options).request, { ...request, identity, tokenType })
+    const { authentication, identity, tokenType } = changedBy(options).request
+    deepStrictEqual(changedBy(options).request, {
+      ...request,
+      authentication,
+      identity,
+      tokenType
+    })
+  })
+
+  test("bind adds the proof to what to check if the client is refused", function*() {
+    const { options } = yield* bindRequest
+    assert.strictEqual(
+      changedBy(options).request.authentication,
+      "the client id and secret, and the DPoP proof (its key and the clock)"
+    )
   })
 
   test("bind expects tokens of the type DPoP", function*() {
@@ -342,7 +355,7 @@ describe("a key", () => {
   ])("%s is a ConfigurationError that does not show it", function*([, make]) {
     const privateKey = make() as Redacted.Redacted // as from JavaScript
     const error = yield* Effect.flip(Dpop.make({ privateKey }))
-    deepStrictEqual([error._tag, error.option], ["ConfigurationError", "privateKey"])
+    deepStrictEqual([error._tag, error.option], ["ConfigurationError", "Dpop.privateKey"])
     assert.strictEqual(
       error.reason,
       "must be a Redacted EC P-256 private key (PKCS #8 in PEM)"

@@ -228,10 +228,25 @@ describe("a 401 because of the proof", () => {
     deepStrictEqual(
       new Set(yield* problemsOf(emulator)),
       new Set([
-        "The proof must be a signed JWT with typ, jwk, jti, htm, htu and an iat of now."
+        "iat is not within 25 s before and 15 s after the time here."
       ])
     )
   })
+})
+
+test.live("a token request with a wrong clock fails with the advice to check it", function*() {
+  const emulator = yield* Emulator.make({ dpop: "no-nonce" })
+  const { bind } = yield* Dpop.make()
+  const { provider } = yield* StoreAuth.make(bind(optionsFor(emulator))).pipe(
+    Effect.provide(NodeHttpClient.layer),
+    Effect.withClock(lateClock)
+  )
+  const error = yield* Effect.flip(provider.get)
+  assert.strictEqual(error._tag, "TokenRefusedError")
+  assert.include(
+    error.message,
+    "check the client id and secret, and the DPoP proof (its key and the clock)."
+  )
 })
 
 /** A minute behind. */

@@ -16,7 +16,7 @@ import type { IssuedToken } from "./IssuedToken.js"
  * - `client_secret_basic`: id and secret are form-encoded in an `Authorization` header of the scheme Basic, and are not
  *   in the form (the same section).
  * - `private_key_jwt`: the form has an assertion that the client signed (RFC 7523 section 2.2), with `iss`, `sub`,
- *   `aud` (the URL of the token endpoint), `exp` and a `jti` that is valid once.
+ *   `aud` (the URL of the emulator or of its token endpoint), `exp` and a `jti` that is valid once.
  * - `none`: the form has the id alone.
  *
  * All but the first are named as in RFC 8414. With them, a requested `scope` is granted, and other parameters are

@@ -166,12 +166,18 @@ test("An assertion is valid once.", function*() {
   ])
 })
 
+test("An assertion may name the issuer instead of the token endpoint.", function*() {
+  const { ask, assert, url } = yield* withAssertions
+  deepStrictEqual(yield* ask(yield* assert({ aud: url })), "200")
+})
+
 test("An assertion that is not valid is refused with its problem.", function*() {
   const { ask, assert, now, url } = yield* withAssertions
   const wrong: ReadonlyArray<readonly [changes: object, problem: string]> = [
     [{ iss: "other" }, "has a missing or wrong iss"],
     [{ sub: "other" }, "has a missing or wrong sub"],
-    [{ aud: url }, "has a missing or wrong aud"],
+    [{ aud: `${url}/other` }, `must have the aud ${url}${tokenPath}`],
+    [{ aud: undefined }, `must have the aud ${url}${tokenPath}`],
     [{ exp: now - 1 }, "has expired"],
     [{ exp: undefined }, "has a missing or wrong exp"],
     [{ jti: undefined }, "has a missing or wrong jti"]

@@ -32,7 +32,7 @@ export const ofFailedRequest = (
       `Cannot reach the token endpoint (${details}): check ${authUrl}, the network and the proxy`,
     Timeout: `The token endpoint did not respond in time (${details}): try again later`,
     Certificate: `The TLS certificate of the token endpoint is not trusted (${details}): ` +
-      `check ${authUrl}, the system clock and its certificate authorities`,
+      `check ${authUrl}, the system clock and the trusted certificate authorities`,
     Proxy: `The proxy refused the connection to the token endpoint (407, ${details}): ` +
       "check the user name and password for the proxy",
     Redirect:
@@ -82,6 +82,7 @@ export const ofRefusal = (
       if (/^(unauthorized_client|invalid_grant)$/.test(code)) {
         return `check ${client}, and ${permission}`
       }
+      if (code === "invalid_dpop_proof") return `check ${client}`
       return `check ${authUrl}, and ${parameters} if it has any`
     case "RateLimited":
       return "send fewer requests"

@@ -49,7 +49,8 @@ describe("a refused client without a secret", () => {
   test("is told to check its assertion", function*() {
     assert.strictEqual(
       yield* adviceFor(yield* numbered),
-      "check the client id, the assertion (its key, audience and lifetime), and the clock."
+      "check the client id, the assertion (its key, audience and lifetime, and whether it was sent before), " +
+        "and the clock."
     )
   })
 
@@ -64,7 +65,7 @@ describe("a refused client without a secret", () => {
   test("is told to check its certificate if it sent only its id", function*() {
     assert.strictEqual(
       yield* adviceFor(TokenRequest.clientId()),
-      "check the client id, and that the HTTP client sends its certificate."
+      "check the client id, and that the HTTP client sends the certificate that the server knows."
     )
   })
 
@@ -146,7 +147,7 @@ describe("clientAssertion", () => {
     const error = yield* Effect.flip(acquire(FakeClient.make(FakeClient.token), { request }))
     assert.strictEqual(
       error.message,
-      "The clientAssertion cannot be read from its file: correct the client credentials."
+      "The clientAssertion cannot be read from its file: check what provides it."
     )
   })
 

@@ -58,7 +58,7 @@ export const fromPem = (
     // The error of WebCrypto is dropped, because it might quote the key.
     Effect.mapError(() =>
       new ConfigurationError({
-        option: "privateKey",
+        option: "Dpop.privateKey",
         reason: "must be a Redacted EC P-256 private key (PKCS #8 in PEM)"
       })
     )

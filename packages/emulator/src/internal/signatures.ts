@@ -31,9 +31,12 @@ const nonceLife = 60_000
 // Only an emulator that needs it loads it.
 const loadJose = Effect.promise(() => import("jose"))
 
+const originOf = ({ header }: Request, { tls }: Settings) =>
+  `${tls ? "https" : "http"}://${header("host").join()}`
+
 /** Returns the URL of a request without its query, as `htu` and `aud` name it. */
-const urlOf = ({ header, path }: Request, { tls }: Settings) =>
-  `${tls ? "https" : "http"}://${header("host").join()}${path}`
+const urlOf = (request: Request, settings: Settings) =>
+  `${originOf(request, settings)}${request.path}`
 
 /** Keeps texts until a time, in milliseconds. */
 const makeMemory = () => {
@@ -50,14 +53,25 @@ const makeMemory = () => {
 }
 
 /** Explains an error of `jose` without its message, which may quote the assertion. */
-const problemOfAssertion = (error: unknown): string => {
+const problemOfAssertion = (error: unknown, audience: string): string => {
   if (!Predicate.hasProperty(error, "code")) return notSigned
   if (error.code === "ERR_JWT_EXPIRED") return "has expired"
   if (error.code !== "ERR_JWT_CLAIM_VALIDATION_FAILED") return notSigned
-  return Predicate.hasProperty(error, "claim")
-    ? `has a missing or wrong ${String(error.claim)}`
-    : notSigned
+  if (!Predicate.hasProperty(error, "claim")) return notSigned
+  return error.claim === "aud"
+    ? `must have the aud ${audience}`
+    : `has a missing or wrong ${String(error.claim)}`
 }
+
+/** Whether the time of a proof is wrong, and not the rest of it. */
+const isTimeProblem = (error: unknown): boolean =>
+  Predicate.hasProperty(error, "claim") && error.claim === "iat" &&
+  Predicate.hasProperty(error, "reason") && error.reason === "check_failed"
+
+const problemOfProof = (error: unknown): string =>
+  isTimeProblem(error)
+    ? `iat is not within ${age} s before and ${ahead} s after the time here.`
+    : "The proof must be a signed JWT with typ, jwk, jti, htm, htu and iat."
 
 const notSigned = "must be a JWT signed with the client's key"
 
@@ -128,10 +142,10 @@ export const make = (settings: Settings) => {
             clockTolerance: ahead,
             maxTokenAge: age - ahead
           }),
-        catch: (): ProofProblem => ({
+        catch: (error): ProofProblem => ({
           error: "invalid_dpop_proof",
           reason: proofs.length === 1
-            ? "The proof must be a signed JWT with typ, jwk, jti, htm, htu and an iat of now."
+            ? problemOfProof(error)
             : "The request must have one header DPoP."
         })
       })
@@ -149,12 +163,14 @@ export const make = (settings: Settings) => {
       const jose = yield* loadJose
       const time = yield* DateTime.now
       const now = DateTime.toEpochMillis(time)
+      const audience = urlOf(request, settings)
+      const explain = (error: unknown) => problemOfAssertion(error, audience)
       const verify = ({ clientId, publicKey = "" }: Client) =>
         Effect.gen(function*() {
           const key = yield* Effect.tryPromise({
             try: () =>
               jose.importSPKI(publicKey, jose.decodeProtectedHeader(assertion).alg ?? ""),
-            catch: problemOfAssertion
+            catch: explain
           })
           const { payload } = yield* Effect.tryPromise({
             try: () =>
@@ -162,11 +178,12 @@ export const make = (settings: Settings) => {
                 algorithms,
                 issuer: clientId,
                 subject: clientId,
-                audience: urlOf(request, settings),
+                // The issuer, or the token endpoint (RFC 7523 section 3).
+                audience: [audience, originOf(request, settings)],
                 requiredClaims: ["exp", "jti"],
                 currentDate: DateTime.toDateUtc(time)
               }),
-            catch: problemOfAssertion
+            catch: explain
           })
           return payload
         })

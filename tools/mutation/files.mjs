@@ -3,6 +3,7 @@
  * start a process or wait for the wall clock are left out. A mutant that only such a test would kill has survived.
  */
 const provider = [
+  "acquisition",
   "caching",
   "clocks",
   "rejection",

@@ -133,7 +133,7 @@ export class CredentialsError
   describe(names: OptionNames = {}): string {
     const name = names[this.field] ?? this.variable ?? `The ${this.field}`
     const advice = this.field === "clientAssertion"
-      ? "check what provides it"
+      ? "check the configuration and what provides it"
       : "correct the client credentials"
     return `${name} ${this.reason}: ${advice}.`
   }

@@ -190,9 +190,11 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
 /**
  * The request with an assertion instead of a secret (RFC 7523 §2.2), and the given parameters: a JWT that the client
  * signs (`private_key_jwt`), or a token that a platform gives to the workload. A parameter `client_assertion_type`
- * replaces that of a JWT. `assertion` runs for each attempt, so no
- * assertion is sent twice. The client secret is not sent, so it may be the private key that signs. It then also seals
+ * replaces that of a JWT. The client secret is not sent, so it may be the private key that signs. It then also seals
  * shared tokens. Without one, use `ClientCredentials.withoutSecret`.
+ *
+ * `assertion` runs for each attempt. A function that signs a new assertion each time sends none twice. One that reads a
+ * file sends the same assertion until the file is replaced, which a server that accepts an assertion only once refuses.
  *
  * `acquire` fails with `CredentialsError` if the assertion is empty, or not `Redacted`.
  *
@@ -280,7 +282,7 @@ export const clientId = (parameters: Parameters = {}): TokenRequest => {
 
 /**
  * Creates any other token request, for example one with a signed assertion (`private_key_jwt`, RFC 7523 §2.2).
- * `request` runs for every attempt, because an assertion is valid only once.
+ * `request` runs for every attempt, because an assertion may be valid only once.
  *
  * `identity` must name everything that changes the token, headers included. Otherwise processes that want different
  * tokens share one. To add a header to another request, copy that request, so that its checks still run.

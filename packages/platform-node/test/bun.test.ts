@@ -20,10 +20,31 @@ const pretendBun = Effect.acquireRelease(
   () => Effect.sync(() => Reflect.deleteProperty(globalThis, "Bun"))
 )
 
+/** The URLs that the global `fetch` requests. */
+const recordFetch = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const original = globalThis.fetch
+      const urls: Array<string> = []
+      globalThis.fetch = (input, init) => {
+        urls.push(input instanceof Request ? input.url : String(input))
+        return original(input, init)
+      }
+      return { original, urls }
+    }),
+    ({ original }) =>
+      Effect.sync(() => {
+        globalThis.fetch = original
+      })
+  ),
+  ({ urls }) => urls
+)
+
 describe("on Bun, which replaces undici by a stub", () => {
   test.live("NodeStoreAuth and PromiseStoreAuth use fetch", function*() {
     yield* pretendBun
     const { url } = yield* startStore
+    const requested = yield* recordFetch
     const { client } = yield* NodeStoreAuth.make(at(url))
     const response = yield* client.get("/orders")
     deepStrictEqual(yield* response.json, authorized)
@@ -33,6 +54,9 @@ describe("on Bun, which replaces undici by a stub", () => {
       authorized
     )
     yield* Effect.promise(dispose)
+    const paths = ["/v1/oauth/accesstoken", "/orders"]
+    const expected = [...paths, ...paths].map((path) => `${url}${path}`)
+    deepStrictEqual(requested, expected)
   })
 
   test.live.each<readonly [name: string, http: NodeHttp.Options]>([

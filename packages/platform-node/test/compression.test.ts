@@ -1,4 +1,5 @@
 import * as Http from "node:http"
+import { inspect } from "node:util"
 import * as Zlib from "node:zlib"
 import { HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
@@ -184,6 +185,16 @@ describe("NodeHttp decodes responses", () => {
     const error = yield* Effect.flip(Effect.provide(get(url), NodeHttp.layer(http)))
     assert(HttpClientError.isHttpClientError(error))
     assert.strictEqual(httpReason(error), "Decode")
+  })
+
+  test.live("and names the coding of a body that does not have it", function*() {
+    const server = Http.createServer((_request, response) => {
+      response.writeHead(200, { "Content-Encoding": "gzip" }).end("the orders")
+    })
+    const { url } = yield* listen(server)
+    const error = yield* Effect.flip(Effect.provide(get(url), NodeHttp.layer(http)))
+    assert(HttpClientError.isHttpClientError(error))
+    assert.include(inspect(error.cause), "The body of the response is not valid gzip")
   })
 })
 

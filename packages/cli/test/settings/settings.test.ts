@@ -588,12 +588,17 @@ test.live.each(["profile show", "profile show default"])(
 test.live.each(
   [
     ["status --cache-dir a\u001b]0;x\u0007b", "stdout", "a^[]0;x^Gb"],
-    ["token --dotenv a\u001b]0;x\u0007b", "stderr", "a^[]0;x^Gb"]
+    ["token --dotenv a\u001b]0;x\u0007b", "stderr", "a^[]0;x^Gb"],
+    ["call /orders --cache-dir file/a\u001b]0;x\u0007b", "stderr", "a^[]0;x^Gb"],
+    ["call -v /a\u001b]0;x\u0007b", "stderr", "a^[]0;x^Gb"],
+    ["check --auth-url http://127.0.0.1:9/a\u001b]0;x\u0007b", "stdout", "a^[]0;x^Gb"]
   ] as const
 )(
   "control characters of a path are shown in a harmless form: %j",
   function*([line, out, shown]) {
-    const { owner } = yield* startedInOwn
+    const { owner, write } = yield* startedInOwn
+    // A path below it cannot be used.
+    write("file", "")
     const outcome = yield* run(owner, line.split(" "))
     assert.include(outcome[out], shown)
     assert.notInclude(outcome[out], "\u001b")

@@ -17,15 +17,15 @@ export const decode = (dispatcher: Undici.Dispatcher): Undici.Dispatcher =>
 /** The interceptor of undici is experimental, warns of that, and decodes no raw deflate. */
 const decodeFor = (handler: Handler): Handler => {
   const decorated = new Undici.DecoratorHandler(handler) as On
+  let codings = ""
   let makers: ReadonlyArray<Make> = []
   let decoding: Decoding | undefined
   return Object.assign(new Undici.DecoratorHandler(decorated), {
     onResponseStart: (
       ...[controller, status, headers, message]: Parameters<On["onResponseStart"]>
     ) => {
-      makers = status === 204 || status === 304
-        ? []
-        : makersOf([headers["content-encoding"] ?? []].flat().join())
+      codings = [headers["content-encoding"] ?? []].flat().join()
+      makers = status === 204 || status === 304 ? [] : makersOf(codings)
       const { "content-encoding": _coding, "content-length": _length, ...others } = headers
       const kept = makers.length === 0 ? headers : others
       decorated.onResponseStart(controller, status, kept, message)
@@ -36,7 +36,7 @@ const decodeFor = (handler: Handler): Handler => {
         return
       }
       // Not before the first chunk: an empty body is not encoded, and the first byte tells the kind of deflate.
-      decoding ??= start(makers, decorated, controller, chunk)
+      decoding ??= start(makers, codings, decorated, controller, chunk)
       decoding.write(chunk)
     },
     onResponseEnd: (...[controller, trailers]: Parameters<On["onResponseEnd"]>) => {
@@ -58,6 +58,7 @@ interface Decoding {
 
 const start = (
   makers: ReadonlyArray<Make>,
+  codings: string,
   handler: On,
   controller: Controller,
   chunk: Buffer
@@ -68,11 +69,12 @@ const start = (
   const pause = controller.pause.bind(controller)
   const resume = controller.resume.bind(controller)
   let trailers: Parameters<On["onResponseEnd"]>[1] | undefined
-  // After its end, a request can no longer be aborted.
-  const fail = (error: Error) =>
-    trailers === undefined
-      ? controller.abort(error)
-      : handler.onResponseError(controller, error)
+  const fail = (cause: Error) => {
+    const error = new Error(`The body of the response is not valid ${codings}`, { cause })
+    // After its end, a request can no longer be aborted.
+    if (trailers === undefined) controller.abort(error)
+    else handler.onResponseError(controller, error)
+  }
   // The reader of the response pauses what it gets, and a full decoder what arrives.
   Object.assign(controller, { pause: () => last?.pause(), resume: () => last?.resume() })
   first?.on("drain", resume)

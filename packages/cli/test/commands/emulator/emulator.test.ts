@@ -1,5 +1,12 @@
 /** `store-api emulator`. The tests of the package have the rules of the service. */
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { parseEnv } from "node:util"
 import { assert, vi } from "@effect/vitest"
@@ -446,6 +453,14 @@ test.live.each([".env", "."])("--dotenv replaces no file of others: %s", functio
   assert.strictEqual(readFileSync(file, "utf8"), `${secretVariable}=invented`)
 })
 
+test.live("--dotenv replaces no device", function*() {
+  const user = yield* newUser({})
+  // By a link, because a command that replaces /dev/null itself would harm the machine that runs this test.
+  symlinkSync("/dev/null", join(user.cwd, "device"))
+  const message = /^store-api: Cannot write \S*device: it is not a regular file[.]\n$/
+  yield* expectRefusal(user, "emulator --dotenv device", 3, message)
+})
+
 test.live.each(["shop\\new", "the shop's", "the \"shop\""])(
   "--dotenv keeps the client id %s",
   function*(clientId) {
@@ -595,7 +610,6 @@ test.live.each<[line: string, code: number, message: string | RegExp, env?: User
   ],
   ["--state /dev/null/state.json", 2, "--state must be a JSON file with an array of tokens."],
   ["--state none/state.json", 3, /^store-api: Cannot write \S*none.state[.]json[.]\n$/],
-  ["--dotenv /dev/null", 3, "Cannot write /dev/null: it is not a regular file."],
   ["--dotenv none/my.env", 3, /^store-api: Cannot write \S*none.my[.]env[.]\n$/],
   [
     "--client-id a&b",

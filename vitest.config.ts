@@ -56,6 +56,7 @@ export default defineConfig({
       ),
     // Files of a worker share their modules: loading Effect again for each file would take longer than the tests.
     isolate: false,
+    setupFiles: "packages/testing/test/leftAsFound.ts",
     // A larger young generation: a tenth of the time went into collecting it.
     poolOptions: { forks: { execArgv: ["--max-semi-space-size=32"] } },
     minWorkers: availableParallelism(),

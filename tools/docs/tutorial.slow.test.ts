@@ -3,12 +3,12 @@
  * them with Effect 4.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { patient } from "@store-api/testing/childProcess"
+import { hasEnded, patient } from "@store-api/testing/childProcess"
 import { freePort } from "@store-api/testing/loopback"
+import { end, untilPrinted } from "@store-api/testing/network"
 import { Effect } from "effect"
 import ts from "typescript"
 import { afterAll, assert, describe, it } from "vitest"
@@ -46,14 +46,25 @@ const withFreePorts = (text: string) =>
 /** The variables that the reader sets in the first terminal. */
 const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_COLOR: "1" }
 
-/** Programs that run in another terminal, with their output. */
-const terminals = new Map<string, { readonly child: ChildProcess; output: string }>()
+/** A program that runs in another terminal, and its output. */
+interface Terminal {
+  readonly child: ChildProcess
+  output: string
+}
+
+const terminals = new Map<string, Terminal>()
+
+/** Waits until the program of a terminal has printed this. */
+const waitFor = (terminal: Terminal, expected: RegExp) =>
+  Effect.runPromise(
+    untilPrinted(expected, () => terminal.output, () => hasEnded(terminal.child))
+  )
 
 const open = async (
   name: string,
   command: string,
   args: ReadonlyArray<string>,
-  isUp: string
+  isUp: RegExp
 ) => {
   const child = spawn(command, args, {
     cwd: shop,
@@ -64,23 +75,14 @@ const open = async (
   const append = (text: Buffer) => terminal.output += text.toString()
   child.stdout.on("data", append)
   child.stderr.on("data", append)
-  while (!terminal.output.includes(isUp)) {
-    if (child.exitCode !== null) assert.fail(`${name} exited:\n${terminal.output}`)
-    await Promise.race([
-      once(child.stdout, "data"),
-      once(child.stderr, "data"),
-      once(child, "exit")
-    ])
-  }
+  await waitFor(terminal, isUp)
 }
 
 /** Sends the same signal as Ctrl+C. */
 const close = async (name: string) => {
   const child = terminals.get(name)?.child
   terminals.delete(name)
-  if (child === undefined || child.exitCode !== null) return
-  child.kill("SIGINT")
-  await once(child, "exit")
+  await Effect.runPromise(end(child, "SIGINT"))
 }
 
 afterAll(async () => {
@@ -143,7 +145,7 @@ const type = async (
     if (exported === "STORE_API_REDIS_URL") {
       Object.assign(variables, patient)
       const args = ["--port", ports.get("6390") ?? "", "--save", "", "--dir", shop]
-      await open("redis", "redis-server", args, "Ready to accept connections")
+      await open("redis", "redis-server", args, /Ready to accept connections/)
     }
     return done
   }
@@ -158,13 +160,13 @@ const type = async (
       "emulator",
       process.execPath,
       [command, ...line.split(" ").slice(3)],
-      "STORE_API_CLIENT_SECRET"
+      /STORE_API_CLIENT_SECRET/
     )
     return done
   }
   if (line === "node server.ts") {
     await close("server")
-    await open("server", process.execPath, ["server.js"], "Listening on")
+    await open("server", process.execPath, ["server.js"], /Listening on/)
     return done
   }
   const typed = line
@@ -184,9 +186,7 @@ const logOfEmulator = async () => {
   const emulator = terminals.get("emulator") ?? assert.fail("the emulator does not run")
   const path = `/last-${emulator.output.length}`
   await fetch(`${variables["STORE_API_URL"] ?? ""}${path}`)
-  while (ended(emulator.output, `GET ${path}`) === 0 && emulator.child.stdout !== null) {
-    await once(emulator.child.stdout, "data")
-  }
+  await waitFor(emulator, new RegExp(` ← \\d+ GET ${path} `))
   return emulator.output
 }
 

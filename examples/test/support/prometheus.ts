@@ -6,7 +6,7 @@ import { execFile, spawn, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { promisify } from "node:util"
+import { inspect, promisify } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
 import {
@@ -204,12 +204,13 @@ export const fetched = (url: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/** Repeats the check until it holds, or the test times out. */
+/** Repeats the check until it holds. After five minutes, the failure shows the last value. */
 export const eventually = <A, E>(
   effect: Effect.Effect<A, E>,
   holds: (value: A) => boolean
 ): Effect.Effect<A> =>
-  Effect.retry(Effect.filterOrFail(effect, holds), Schedule.spaced("50 millis")).pipe(
+  Effect.filterOrFail(effect, holds, (value) => new Error(`not yet: ${inspect(value)}`)).pipe(
+    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 6000 }),
     Effect.orDie
   )
 

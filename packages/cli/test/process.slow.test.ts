@@ -47,7 +47,7 @@ const emulatorWith = (args: ReadonlyArray<string>, env = {}) =>
       ...shows,
       program: alias
     })
-    assert.isTrue(yield* running.shows(/\n\n.*\n\n/s))
+    yield* running.shows(/\n\n.*\n\n/s)
     return { running, variables: variablesIn(running.stdout()) }
   })
 
@@ -211,7 +211,7 @@ test.live.each(signals)(
       STORE_API_AUTH_URL: `https://127.0.0.1:${port}`
     })
     const check = yield* startProcess(silent, ["check"])
-    assert.isTrue(yield* check.shows(/connection/))
+    yield* check.shows(/connection/)
     check.child.kill(signal)
     const outcome = yield* check.end
     deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
@@ -305,7 +305,7 @@ test.live.each(["SIGINT", "SIGTERM"] as const)(
       signal.slice(3)
     }; echo ready; while :; do sleep 0.1; done`
     const running = yield* startProcess(user, ["run", "--", "sh", "-c", script])
-    assert.isTrue(yield* running.shows(/ready/))
+    yield* running.shows(/ready/)
     running.child.kill(signal)
     deepStrictEqual(yield* running.end, {
       code: 7,
@@ -389,7 +389,7 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
       const { emulator, user: withSecret } = yield* started
       const user = without(withSecret, "STORE_API_CLIENT_SECRET")
       const { end, shows, type } = yield* startProcess(user, ["token", ">stdout"], terminal)
-      assert.isTrue(yield* shows(/Client secret/))
+      yield* shows(/Client secret/)
       yield* type(keys)
       const outcome = yield* end
       // The shell goes on in a line of its own.
@@ -416,7 +416,7 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
     const names = Object.keys(withSettings.env).filter((name) => name.startsWith("STORE_API_"))
     const user = without(withSettings, ...names)
     const { end, shows, type } = yield* startProcess(user, ["profile", "add"], terminal)
-    assert.isTrue(yield* shows(/URL of the token service/))
+    yield* shows(/URL of the token service/)
     yield* type(`${emulator.url}\r\rdemo-client\r${demoSecret}\r`)
     const { code, stdout } = yield* end
     assert.strictEqual(code, 0, stdout)
@@ -428,10 +428,8 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", () => {
   const slowCall = Effect.gen(function*() {
     const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
     const running = yield* startProcess(user, ["call", "/orders"], terminal)
-    assert.isTrue(
-      yield* running.shows(
-        /store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/
-      )
+    yield* running.shows(
+      /store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/
     )
     return running
   })

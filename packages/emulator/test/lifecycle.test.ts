@@ -3,6 +3,7 @@ import { networkInterfaces } from "node:os"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
+import { freePort } from "@store-api/testing/loopback"
 import { test } from "@store-api/testing/test"
 import {
   Duration,
@@ -24,6 +25,7 @@ import {
   formType,
   getToken,
   makeEarlierTokens,
+  receive,
   send,
   tokenPath,
   until
@@ -48,12 +50,10 @@ test.live("an emulator stops when the scope of its layer closes", function*() {
 })
 
 test.live("an emulator listens on the port of an emulator that has stopped", function*() {
-  const once = (port: number) =>
-    Effect.scoped(
-      Effect.map(Emulator.make({ port }), ({ url }) => Number(new URL(url).port))
-    )
-  const port = yield* once(0)
-  deepStrictEqual([yield* once(port), yield* once(port)], [port, port])
+  const port = yield* freePort
+  const once = Effect.scoped(Effect.map(Emulator.make({ port }), ({ url }) => url))
+  const url = `http://127.0.0.1:${port}`
+  deepStrictEqual([yield* once, yield* once], [url, url])
 })
 
 test.live("an emulator listens on ::1 if the machine has this address", function*() {
@@ -162,16 +162,9 @@ test.live("closing the scope ends keep-alive, half-sent, silent or hanging conne
 
 test.live("a request with the whole URL in its first line is served as one with the path alone", function*() {
   const { url } = yield* Emulator.make()
-  const socket = yield* connect(url)
-  const body = demoBody
-  const response = yield* Effect.async<string>((resume) => {
-    socket.once("data", (chunk) => resume(Effect.succeed(String(chunk))))
-    socket.write(
-      `POST ${url}${tokenPath} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n` +
-        `Content-Type: ${formType}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-    )
-  })
-  assert.match(response, /^HTTP\/1\.1 200 /)
+  const request = `POST ${url}${tokenPath} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n` +
+    `Content-Type: ${formType}\r\nContent-Length: ${demoBody.length}\r\n\r\n${demoBody}`
+  assert.match(yield* receive(url, 13, request), /^HTTP\/1\.1 200 /)
 })
 
 test.live.each([
@@ -186,12 +179,7 @@ test.live.each([
       keep: 0,
       onLine: (line) => Effect.sync(() => void lines.push(line))
     })
-    const socket = yield* connect(url)
-    const response = yield* Effect.async<string>((resume) => {
-      socket.once("data", (chunk) => resume(Effect.succeed(String(chunk))))
-      socket.write(text)
-    })
-    assert.match(response, new RegExp(`^HTTP/1\\.1 ${status} `))
+    assert.match(yield* receive(url, 13, text), new RegExp(`^HTTP/1\\.1 ${status} `))
     yield* until(Effect.sync(() => lines.length > 0))
     assert.lengthOf(lines, 1)
     assert.match(lines[0] ?? "", new RegExp(` ← connection ${status} in 0 ms: `))

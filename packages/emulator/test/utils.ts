@@ -126,25 +126,31 @@ export const connect = (url: string) =>
     Effect.async<Net.Socket>((resume) => {
       const socket = Net.connect(Number(new URL(url).port), "127.0.0.1", () =>
         resume(Effect.succeed(socket)))
-      socket.on("error", () =>
-        undefined)
+      socket.on("error", (error) =>
+        resume(Effect.die(error)))
     }),
     (socket) =>
       Effect.sync(() => socket.destroy())
   )
 
-/** Sends a token request without a body on a plain socket, and returns the received text once it has this length. */
-export const receive = (url: string, length: number) =>
+/**
+ * Sends a request on a plain socket, by default a token request without a body. Returns the received text once it has
+ * this length or the connection closes.
+ */
+export const receive = (
+  url: string,
+  length: number,
+  request = `POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`
+) =>
   Effect.flatMap(connect(url), (socket) =>
     Effect.async<string>((resume) => {
       let text = ""
-      socket.on("data", (chunk: Buffer) => {
+      const finish = () => resume(Effect.succeed(text))
+      socket.on("close", finish).on("data", (chunk: Buffer) => {
         text += chunk.toString("latin1")
-        if (text.length >= length) resume(Effect.succeed(text))
+        if (text.length >= length) finish()
       })
-      socket.write(
-        `POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`
-      )
+      socket.write(request)
     }))
 
 /** Waits in real time until the condition holds. */

@@ -8,7 +8,7 @@ import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider } from "@store-api/core"
 import { ClientAssertion, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
-import { listen, newFolder } from "@store-api/testing/loopback"
+import { listen, newFolder, useVariables } from "@store-api/testing/loopback"
 import { shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
 import { Cause, ConfigProvider, Effect, Layer, Redacted } from "effect"
@@ -126,11 +126,7 @@ test.live("PromiseStoreAuth reads the assertion file too, and keeps the other op
   const { received, url } = yield* startEndpoint
   const file = yield* newFile
   writeFileSync(file, "an-invented-assertion")
-  const before = { ...process.env }
-  yield* Effect.acquireRelease(
-    Effect.sync(() => Object.assign(process.env, configured(url, file))),
-    () => Effect.sync(() => (process.env = before))
-  )
+  yield* useVariables(configured(url, file))
   const store = PromiseStoreAuth.make({ endpoint: { path: "/token" } })
   const token = yield* Effect.promise(() => store.getToken())
   yield* Effect.promise(() => store.dispose())

@@ -24,7 +24,7 @@ export interface ChildProcess {
   readonly kill: Effect.Effect<void>
 }
 
-const hasEnded = (child: NodeChildProcess) =>
+export const hasEnded = (child: NodeChildProcess) =>
   child.exitCode !== null || child.signalCode !== null
 
 /** Starts a process that runs this file, and kills it when the scope closes. */

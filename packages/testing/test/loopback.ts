@@ -193,9 +193,22 @@ setFlagsFromString("--expose-gc")
 
 export const collectGarbage = runInNewContext("gc") as () => void
 
-const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((
+export const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((
   name
 ) => [name, name.toLowerCase()])
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** Sets environment variables, deletes those without a value, and returns what they were. */
+const setVariables = (changes: Variables) =>
+  Effect.sync(() => {
+    const before = Object.keys(changes).map((name) => [name, process.env[name]] as const)
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === undefined) Reflect.deleteProperty(process.env, name)
+      else process.env[name] = value
+    }
+    return Object.fromEntries(before)
+  })
 
 /**
  * During the tests of a file, names under `.example` and `.localhost` resolve to this machine, and the environment has
@@ -203,33 +216,29 @@ const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((
  */
 export const onThisMachine = () => {
   const { lookup } = Dns
-  const variables = proxyVariables.flatMap((name) => {
-    const value = process.env[name]
-    return value === undefined ? [] : [[name, value] as const]
-  })
+  let variables: Variables = {}
   beforeAll(() => {
     Dns.lookup = ((name: string, ...rest: [Dns.LookupAllOptions, () => void]) => {
       lookup(/\.(example|localhost)$/.test(name) ? "127.0.0.1" : name, ...rest)
     }) as typeof lookup
-    for (const [name] of variables) Reflect.deleteProperty(process.env, name)
+    variables = Effect.runSync(
+      setVariables(Object.fromEntries(proxyVariables.map((name) => [name, undefined])))
+    )
   })
   afterAll(() => {
     Dns.lookup = lookup
-    Object.assign(process.env, Object.fromEntries(variables))
+    Effect.runSync(setVariables(variables))
   })
 }
 
-/** Runs an effect with these environment variables, and deletes them afterwards. */
+/** Runs an effect with these environment variables. */
 export const withVariables =
-  (changes: Readonly<Record<string, string>>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => Object.assign(process.env, changes)),
-      () => effect,
-      () =>
-        Effect.sync(() =>
-          Object.keys(changes).forEach((name) => Reflect.deleteProperty(process.env, name))
-        )
-    )
+  (changes: Variables) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(setVariables(changes), () => effect, setVariables)
+
+/** Sets these environment variables until the scope closes. */
+export const useVariables = (changes: Variables) =>
+  Effect.acquireRelease(setVariables(changes), setVariables)
 
 /** The port that was given last. Processes that start one after the other begin far from each other. */
 let lastPort = 20_000 + 2 * ((process.pid * 1919) % 6000)

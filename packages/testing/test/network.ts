@@ -8,24 +8,41 @@ import * as VirtualClock from "./virtualClock.js"
 /** Less than the time limit of a test, and long enough for a machine that is twenty times slower. */
 const patience = "5 minutes"
 
-/** Waits in real time until the condition holds. */
-export const until = <E, R>(
-  description: string,
-  condition: Effect.Effect<boolean, E, R>
-): Effect.Effect<void, E, R> =>
+/** Waits in real time until the condition holds. Returns false if it takes too long. */
+const holdsInTime = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.clockWith((clock) =>
     Effect.withClock(condition, clock).pipe(
       Effect.zipLeft(Effect.sleep("10 millis")),
       Effect.repeat({ until: (is) => is }),
       Effect.timeoutOption(patience),
-      Effect.flatMap((held) =>
-        Option.isSome(held)
-          ? Effect.void
-          : Effect.dieMessage(`This did not hold within ${patience}: ${description}`)
-      ),
+      Effect.map(Option.isSome),
       Effect.withClock(Clock.make())
     )
   )
+
+/** Waits in real time until the condition holds. */
+export const until = <E, R>(
+  description: string,
+  condition: Effect.Effect<boolean, E, R>
+): Effect.Effect<void, E, R> =>
+  Effect.flatMap(holdsInTime(condition), (holds) =>
+    holds
+      ? Effect.void
+      : Effect.dieMessage(`This did not hold within ${patience}: ${description}`))
+
+/** Waits until a program has printed this. If it ends without, or takes too long, the failure shows its whole text. */
+export const untilPrinted = (
+  expected: RegExp,
+  text: () => string,
+  hasEnded: () => boolean
+): Effect.Effect<void> => {
+  const isPrinted = () => expected.test(text())
+  return Effect.flatMap(
+    holdsInTime(Effect.sync(() => isPrinted() || hasEnded())),
+    () =>
+      isPrinted() ? Effect.void : Effect.dieMessage(`It did not print ${expected}:\n${text()}`)
+  )
+}
 
 /** Ends a server with a signal, unless it has ended, and waits for it. */
 export const end = (server: ChildProcess | undefined, signal: NodeJS.Signals) =>

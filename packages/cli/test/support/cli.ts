@@ -8,7 +8,8 @@ import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { leaksIn } from "@store-api/testing/leaksIn"
-import { newFolder } from "@store-api/testing/loopback"
+import { newFolder, proxyVariables, useVariables } from "@store-api/testing/loopback"
+import { untilPrinted } from "@store-api/testing/network"
 import { Clock, ConfigProvider, Effect, Fiber, Redacted, type Scope } from "effect"
 import { main } from "../../src/commandLine.js"
 import { commands } from "../../src/commands.js"
@@ -87,28 +88,15 @@ export const withEnv = (user: User, env: User["env"]): User => ({
   env: { ...user.env, ...env }
 })
 
-const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((
-  name
-) => [name, name.toLowerCase()])
-
 /** The same user with more variables. Proxy variables are also set in this process, where the client reads them. */
 export const withProxies = (
   user: User,
   env: User["env"]
-): Effect.Effect<User, never, Scope.Scope> => {
-  const set = (env: Readonly<Record<string, string | undefined>>) =>
-    Effect.sync(() => {
-      const before = Object.fromEntries(
-        proxyVariables.map((name) => [name, process.env[name]])
-      )
-      for (const name of proxyVariables) {
-        if (env[name] === undefined) Reflect.deleteProperty(process.env, name)
-        else process.env[name] = env[name]
-      }
-      return before
-    })
-  return Effect.as(Effect.acquireRelease(set(env), set), withEnv(user, env))
-}
+): Effect.Effect<User, never, Scope.Scope> =>
+  Effect.as(
+    useVariables(Object.fromEntries(proxyVariables.map((name) => [name, env[name]]))),
+    withEnv(user, env)
+  )
 
 /** The same user without these. */
 export const without = (user: User, ...names: ReadonlyArray<string>): User => ({
@@ -181,8 +169,8 @@ export interface Running {
   readonly stdin: PassThrough
   readonly stdout: Output
   readonly stderr: Output
-  /** Waits until standard output contains it; false if the command ends first. */
-  readonly shows: (text: string | RegExp) => Effect.Effect<boolean>
+  /** Waits until the command has printed it. */
+  readonly shows: (text: RegExp) => Effect.Effect<void>
   /** Waits for the end. Fails if something private was printed. */
   readonly end: Effect.Effect<Outcome>
 }
@@ -223,23 +211,16 @@ export const start = (
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
       Effect.forkScoped
     )
-    fiber.addObserver(() => stdout.emit("text"))
     return {
       stdin,
       stdout,
       stderr,
       shows: (text) =>
-        Effect.async((resume) => {
-          const look = () => {
-            const isShown = typeof text === "string"
-              ? stdout.text.includes(text)
-              : text.test(stdout.text)
-            if (isShown || fiber.unsafePoll() !== null) resume(Effect.succeed(isShown))
-          }
-          stdout.on("text", look)
-          look()
-          return Effect.sync(() => stdout.off("text", look))
-        }),
+        untilPrinted(
+          text,
+          () => `${stdout.text}${stderr.text}`,
+          () => fiber.unsafePoll() !== null
+        ),
       end: Effect.gen(function*() {
         const code = yield* Fiber.join(fiber)
         if (stderr !== stdout) yield* nothingPrivateIn(user, stderr.text)

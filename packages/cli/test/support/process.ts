@@ -5,6 +5,7 @@ import { closeSync } from "node:fs"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
+import { untilPrinted } from "@store-api/testing/network"
 import { Effect } from "effect"
 import {
   nothingPrivateIn,
@@ -87,13 +88,13 @@ export const startProcess = (
     return {
       child,
       stdout: () => textOf(stdout),
-      /** Waits until standard output contains it; false if the command ends without. */
+      /** Waits until the command has printed it. */
       shows: (text: RegExp) =>
-        Effect.promise(async () => {
-          const isShown = () => text.test(Buffer.concat(stdout).toString("utf8"))
-          while (!isShown() && !ended) await Promise.race([once(child.stdout, "data"), closed])
-          return isShown()
-        }),
+        untilPrinted(
+          text,
+          () => Buffer.concat([...stdout, ...stderr]).toString("utf8"),
+          () => ended
+        ),
       type: (keys: string) => Effect.sync(() => void child.stdin.write(keys)),
       /** The end, when nothing private was printed. */
       end: Effect.gen(function*() {

@@ -3,8 +3,9 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AuthorizedHttpClient, StoreAuth, TokenEndpoint, TokenSource } from "@store-api/core"
 import * as Canary from "@store-api/testing/leaksIn"
+import { until } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
-import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type ClientLayer, onEachClient } from "../support/clients.js"
 import {
@@ -60,9 +61,7 @@ describe("TokenEndpoint", () => {
     test.live("control: the check for closed sockets sees an open one", function*() {
       const server = yield* CaptureServer.make(CaptureServer.silence)
       const fiber = yield* Effect.fork(acquire(client, server.url))
-      yield* server.count.pipe(
-        Effect.repeat({ until: (count) => count === 1, schedule: Schedule.spaced("5 millis") })
-      )
+      yield* until("a request arrives", Effect.map(server.count, (count) => count > 0))
       assert.strictEqual(yield* server.openSockets, 1)
       yield* Fiber.interruptFork(fiber)
       yield* server.allClosed

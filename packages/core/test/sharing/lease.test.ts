@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
+import { until } from "@store-api/testing/network"
 import { test } from "@store-api/testing/test"
 import * as VirtualClock from "@store-api/testing/virtualClock"
 import { Deferred, Effect, Fiber, Option, Random, Ref, TestClock } from "effect"
@@ -93,9 +94,7 @@ describe("SharedTokenSource, an acquisition", () => {
       answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
     })
     const stuck = yield* Effect.fork((yield* start()).get())
-    yield* Effect.repeat(Effect.yieldNow(), {
-      until: () => Effect.map(requests, (count) => count === 1)
-    })
+    yield* until("it sends a request", Effect.map(requests, (count) => count > 0))
     const [outcome, took] = yield* timed((yield* start({ maxWait: "7 seconds" })).get())
     assert.strictEqual(outcome, "token-2")
     assert.isAtLeast(took, 5250)

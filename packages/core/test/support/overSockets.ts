@@ -58,9 +58,12 @@ export const overSockets = (
                 "no socket is open",
                 Effect.map(emulator.connections, (count) => count === 0)
               )
-              yield* Effect.repeat(Effect.delay(fibers, "10 millis"), {
-                until: (count) => count === 0
+              // `until` would run a fiber of its own.
+              const running = yield* Effect.repeat(Effect.delay(fibers, "10 millis"), {
+                until: (count) => count === 0,
+                times: 10_000
               })
+              assert.strictEqual(running, 0)
             })
           )
       ))

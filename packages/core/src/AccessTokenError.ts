@@ -132,10 +132,10 @@ export class CredentialsError
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const name = names[this.field] ?? this.variable ?? `The ${this.field}`
-    const advice = this.field === "clientAssertion"
+    const remedy = this.field === "clientAssertion"
       ? "check the configuration and what provides it"
       : "correct the client credentials"
-    return `${name} ${this.reason}: ${advice}.`
+    return `${name} ${this.reason}: ${remedy}.`
   }
 }
 

@@ -2,10 +2,14 @@
 import * as Effect from "effect/Effect"
 import { configurationError } from "../CommandError.js"
 import type * as flags from "../flags.js"
-import { readForToken } from "../settings/settings.js"
+import { readForToken, type Settings } from "../settings/settings.js"
 import { storeTimeout } from "./cache.js"
 
-export const noneCached = "No valid token is cached for this service, client and secret."
+/** Says why there is no token in the cache. */
+export const describeMiss = ({ assertionPath }: Pick<Settings, "assertionPath">): string =>
+  assertionPath === undefined
+    ? "No valid token is cached for this service, client and secret."
+    : "Tokens of a client with an assertion are not cached."
 
 /** A cache that cannot be read is a failure here, and a miss elsewhere. */
 export const readWithCache = (flagValues: flags.Values<typeof flags.commonFlags>) =>

@@ -80,9 +80,16 @@ test.live("a token of an assertion is not cached", function*() {
   writeAssertion()
   yield* expectSuccess(user, "token")
   assert.strictEqual(yield* tokenRequests(emulator), 2)
-  const message = "No valid token is cached for this service, client and secret."
-  assert.include((yield* run(user, ["logout"])).stderr, message)
 })
+
+test.live.each(["status", "logout"])(
+  "%s says that the tokens of an assertion are not cached",
+  function*(command) {
+    const { user } = yield* started
+    const { stderr } = yield* run(user, [command])
+    assert.include(stderr, "Tokens of a client with an assertion are not cached.")
+  }
+)
 
 test.live("an assertion and a secret are refused together", function*() {
   const { emulator, user } = yield* started

@@ -5,7 +5,7 @@ import { configurationError } from "../../CommandError.js"
 import type * as flags from "../../flags.js"
 import * as output from "../../output.js"
 import { forget, readCached } from "../../token/cache.js"
-import { noneCached, readWithCache } from "../../token/checkedCache.js"
+import { describeMiss, readWithCache } from "../../token/checkedCache.js"
 
 export const logOut = (flagValues: flags.Values<typeof flags.commonFlags>) =>
   Effect.gen(function*() {
@@ -17,5 +17,7 @@ export const logOut = (flagValues: flags.Values<typeof flags.commonFlags>) =>
         `Cannot remove the token from ${settings.folder}. Check that you may write to it.`
       )
     }
-    yield* output.note(Option.isSome(token) ? "The cached token is removed." : noneCached)
+    yield* output.note(
+      Option.isSome(token) ? "The cached token is removed." : describeMiss(settings)
+    )
   })

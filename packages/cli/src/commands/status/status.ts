@@ -7,7 +7,7 @@ import { unavailableError } from "../../CommandError.js"
 import type { Values } from "../../flags.js"
 import * as output from "../../output.js"
 import { readCached } from "../../token/cache.js"
-import { noneCached, readWithCache } from "../../token/checkedCache.js"
+import { describeMiss, readWithCache } from "../../token/checkedCache.js"
 import { formatExpiry } from "../../token/expiry.js"
 import type { statusFlags } from "./flags.js"
 
@@ -34,5 +34,5 @@ export const printStatus = (flagValues: Values<typeof statusFlags>) =>
         )
       }
     }
-    if (token === undefined) return yield* unavailableError(noneCached)
+    if (token === undefined) return yield* unavailableError(describeMiss(settings))
   })

@@ -21,7 +21,15 @@ export const isRunning = (): boolean => "Bun" in globalThis
 export const layer = <Name extends OptionName>(
   options: Options<Name>
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
-  Layer.unwrapEffect(Effect.as(checkOptions(options), FetchHttpClient.layer))
+  Layer.unwrapEffect(
+    Effect.as(checkOptions(options), Layer.provide(FetchHttpClient.layer, currentFetch))
+  )
+
+/** A mock may replace the global `fetch` at any time. Effect 4 would read it only once. */
+const currentFetch = Layer.succeed(
+  FetchHttpClient.Fetch,
+  (input, init) => globalThis.fetch(input, init)
+)
 
 /** Bun reads the proxy variables itself. */
 const checkOptions = (options: Options<OptionName>) =>

@@ -154,6 +154,8 @@ describe("the retries of TokenEndpoint", () => {
   describe("retries", () => {
     const transient: ReadonlyArray<readonly [string, FakeClient.Reply]> = [
       ["a transport error", transport()],
+      // As a defect, it would hold the request with the secret.
+      ["a transport error that is a defect", (request) => Effect.orDie(transport()(request))],
       ["a body that fails", (request) => reply(200, failingBody())(request)],
       ["a response that the HTTP client cannot decode", undecodable],
       ["status 429 with a Retry-After", reply(429, "<html>", { "retry-after": "1" })],

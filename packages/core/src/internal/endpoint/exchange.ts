@@ -115,7 +115,8 @@ export const exchange = (
     if (response.status === 407) return yield* failedRequest("Proxy")
     const text = yield* textOf(endpoint, response)
     const end = yield* instant.now
-    const refused = refusal({ ...endpoint.request, ...attempt, request }, response, text)
+    const { authentication } = endpoint.request
+    const refused = refusal({ ...attempt, authentication, request }, response, text)
     if (refused !== undefined) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, end.wall))
       return yield* withRetryAt(
@@ -144,6 +145,10 @@ export const exchange = (
     })
   }).pipe(
     Effect.scoped,
+    // An error that the client turned into a defect holds the request, and so the secret.
+    Effect.catchAllDefect((defect) =>
+      HttpClientError.isHttpClientError(defect) ? Effect.fail(defect) : Effect.die(defect)
+    ),
     Effect.catchIf(HttpClientError.isHttpClientError, fromHttpClientError),
     waitAtMost(endpoint.attemptTimeout, failedRequest("Timeout")),
     Effect.withSpan("TokenEndpoint.request", { captureStackTrace: false })

@@ -4,16 +4,26 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenRequest } from "@store-api/core"
 import { shows } from "@store-api/testing/renderings"
 import { test } from "@store-api/testing/test"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import * as FakeClient from "../support/fakeClient.js"
 import { credentialsOf } from "../support/wire.js"
 
-const refusalOf = (id: string, secret: string, status = 401) =>
+/** The secret may be a key, with the line break at the end of its file. */
+const unsigned = TokenRequest.clientAssertion(() =>
+  Effect.succeed(Redacted.make("an-assertion"))
+)
+
+const refusalOf = (
+  id: string,
+  secret: string,
+  status = 401,
+  request = TokenRequest.clientSecretPost()
+) =>
   Effect.gen(function*() {
     const error = yield* Effect.flip(
       FakeClient.acquire(FakeClient.make(FakeClient.reply(status)), {
         credentials: Effect.succeed(credentialsOf(id, secret)),
-        request: TokenRequest.clientSecretPost()
+        request
       })
     )
     assert.instanceOf(error, AccessTokenError.TokenRefusedError)
@@ -44,6 +54,11 @@ describe("a refused credential", () => {
   test("is not named for a refusal with another reason", function*() {
     const error = yield* refusalOf("demo", `"canary"`, 403)
     deepStrictEqual([error.reason, error.suspect], ["Other", undefined])
+  })
+
+  test("is not named if it was not sent", function*() {
+    const error = yield* refusalOf("demo", "a-key-that-signs\n", 401, unsigned)
+    assert.isUndefined(error.suspect)
   })
 
   test("is named as the program names the option", function*() {

@@ -103,7 +103,9 @@ export const refusal = (
     description: sanitise.description(text, known),
     changedByFormDecoding: reason === "InvalidClient" &&
       sentRequest.isChangedByFormDecoding(request, credentials),
-    suspect: reason === "InvalidClient" ? suspectOf(credentials) : undefined,
+    suspect: reason === "InvalidClient"
+      ? suspectOf(credentials, authentication === undefined)
+      : undefined,
     authentication
   })
 }
@@ -116,11 +118,11 @@ const suspicions: ReadonlyArray<readonly [pattern: RegExp, reason: string]> = [
 ]
 
 /** The credential that looks wrong, if there is one. */
-const suspectOf = ({ clientId, clientSecret }: ClientCredentials) => {
+const suspectOf = ({ clientId, clientSecret }: ClientCredentials, isSecretSent: boolean) => {
   const reasonOf = (text: string) => suspicions.find(([pattern]) => pattern.test(text))?.[1]
   const ofId = reasonOf(clientId)
   if (ofId !== undefined) return { field: "clientId" as const, reason: ofId }
-  const ofSecret = reasonOf(Redacted.value(clientSecret))
+  const ofSecret = isSecretSent ? reasonOf(Redacted.value(clientSecret)) : undefined
   return ofSecret === undefined
     ? undefined
     : { field: "clientSecret" as const, reason: ofSecret }

@@ -98,6 +98,25 @@ test("Each wrong part of a proof is refused.", function*() {
   deepStrictEqual((yield* call({ iat: now + 14 })).status, 200)
 })
 
+test("The refusal of a proof names its time only if that is wrong.", function*() {
+  const { url } = yield* Emulator.make({ dpop: "no-nonce" })
+  const key = yield* newKey
+  const now = yield* seconds
+  const time = "iat is more than 25 s old or 15 s ahead by the emulator's clock."
+  const other = "The proof must be a signed JWT with typ, jwk, jti, htm, htu and iat."
+  const rows: ReadonlyArray<readonly [changes: object, reason: string]> = [
+    [{ iat: now - 27 }, time],
+    [{ iat: now + 17 }, time],
+    [{ iat: undefined }, other],
+    [{ iat: "now" }, other],
+    [{ jti: undefined }, other]
+  ]
+  for (const [changes, reason] of rows) {
+    const proof = yield* prove(key, "POST", `${url}${tokenPath}`, changes)
+    deepStrictEqual(json(yield* askBound(url, proof))["error_description"], reason)
+  }
+})
+
 test("A nonce is valid for a minute at both servers.", function*() {
   const { answer, call, first } = yield* withBoundToken("nonce")
   deepStrictEqual([first.status, json(first)["error"]], [400, "use_dpop_nonce"])
@@ -176,8 +195,11 @@ test("An assertion that is not valid is refused with its problem.", function*() 
   const wrong: ReadonlyArray<readonly [changes: object, problem: string]> = [
     [{ iss: "other" }, "has a missing or wrong iss"],
     [{ sub: "other" }, "has a missing or wrong sub"],
-    [{ aud: `${url}/other` }, `must have the aud ${url}${tokenPath}`],
-    [{ aud: undefined }, `must have the aud ${url}${tokenPath}`],
+    [
+      { aud: `${url}/other` },
+      "must have as aud the URL of the emulator or of its token endpoint"
+    ],
+    [{ aud: undefined }, "must have as aud the URL of the emulator or of its token endpoint"],
     [{ exp: now - 1 }, "has expired"],
     [{ exp: undefined }, "has a missing or wrong exp"],
     [{ jti: undefined }, "has a missing or wrong jti"]

@@ -53,13 +53,13 @@ const makeMemory = () => {
 }
 
 /** Explains an error of `jose` without its message, which may quote the assertion. */
-const problemOfAssertion = (error: unknown, audience: string): string => {
+const problemOfAssertion = (error: unknown): string => {
   if (!Predicate.hasProperty(error, "code")) return notSigned
   if (error.code === "ERR_JWT_EXPIRED") return "has expired"
   if (error.code !== "ERR_JWT_CLAIM_VALIDATION_FAILED") return notSigned
   if (!Predicate.hasProperty(error, "claim")) return notSigned
   return error.claim === "aud"
-    ? `must have the aud ${audience}`
+    ? "must have as aud the URL of the emulator or of its token endpoint"
     : `has a missing or wrong ${String(error.claim)}`
 }
 
@@ -70,7 +70,7 @@ const isTimeProblem = (error: unknown): boolean =>
 
 const problemOfProof = (error: unknown): string =>
   isTimeProblem(error)
-    ? `iat is not within ${age} s before and ${ahead} s after the time here.`
+    ? `iat is more than ${age} s old or ${ahead} s ahead by the emulator's clock.`
     : "The proof must be a signed JWT with typ, jwk, jti, htm, htu and iat."
 
 const notSigned = "must be a JWT signed with the client's key"
@@ -163,14 +163,12 @@ export const make = (settings: Settings) => {
       const jose = yield* loadJose
       const time = yield* DateTime.now
       const now = DateTime.toEpochMillis(time)
-      const audience = urlOf(request, settings)
-      const explain = (error: unknown) => problemOfAssertion(error, audience)
       const verify = ({ clientId, publicKey = "" }: Client) =>
         Effect.gen(function*() {
           const key = yield* Effect.tryPromise({
             try: () =>
               jose.importSPKI(publicKey, jose.decodeProtectedHeader(assertion).alg ?? ""),
-            catch: explain
+            catch: problemOfAssertion
           })
           const { payload } = yield* Effect.tryPromise({
             try: () =>
@@ -179,11 +177,11 @@ export const make = (settings: Settings) => {
                 issuer: clientId,
                 subject: clientId,
                 // The issuer, or the token endpoint (RFC 7523 section 3).
-                audience: [audience, originOf(request, settings)],
+                audience: [urlOf(request, settings), originOf(request, settings)],
                 requiredClaims: ["exp", "jti"],
                 currentDate: DateTime.toDateUtc(time)
               }),
-            catch: explain
+            catch: problemOfAssertion
           })
           return payload
         })

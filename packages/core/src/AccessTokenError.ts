@@ -133,7 +133,7 @@ export class CredentialsError
   describe(names: OptionNames = {}): string {
     const name = names[this.field] ?? this.variable ?? `The ${this.field}`
     const remedy = this.field === "clientAssertion"
-      ? "check the configuration and what provides it"
+      ? "check the configuration of the assertion"
       : "correct the client credentials"
     return `${name} ${this.reason}: ${remedy}.`
   }

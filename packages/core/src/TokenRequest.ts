@@ -194,7 +194,8 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  * shared tokens. Without one, use `ClientCredentials.withoutSecret`.
  *
  * `assertion` runs for each attempt. A function that signs a new assertion each time sends none twice. One that reads a
- * file sends the same assertion until the file is replaced, which a server that accepts an assertion only once refuses.
+ * file sends the same assertion until the file is replaced. A server that accepts each assertion only once refuses the
+ * second request.
  *
  * `acquire` fails with `CredentialsError` if the assertion is empty, or not `Redacted`.
  *

@@ -28,7 +28,7 @@ const BearerValue = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,16384}$/))
 /** Any printable text but the types that need a proof beside the token. Some endpoints have another name for bearer. */
 const BearerType = Schema.String.pipe(Schema.pattern(/^(?! *(d?pop|mac) *$)[\x20-\x7e]*$/i))
 
-/** Of a token that is bound to a key (RFC 9449 §5). */
+/** The type of a token that is bound to a key (RFC 9449 §5). */
 const DPoPType = Schema.String.pipe(Schema.pattern(/^ *dpop *$/i))
 
 /** The default of `expires_in` in seconds: the 60 minutes of the specification. */
@@ -114,7 +114,7 @@ const problemsOf = (tokenType: "Bearer" | "DPoP"): TokenResponseError["problems"
 const decodeAs = <I>(response: Schema.Schema<TokenResponse, I>) =>
   Schema.decodeUnknownEither(Schema.parseJson(response), { errors: "all" })
 
-/** Made for each response, because most programs need only one of them, once an hour. */
+/** Made for each response: most programs need only one of the two, about once an hour. */
 const decoderOf = (tokenType: "Bearer" | "DPoP") =>
   tokenType === "Bearer"
     ? decodeAs(TokenResponse)

@@ -83,7 +83,7 @@ export interface Stored {
  * @category models
  */
 export interface Lease {
-  /** Restarts its duration. Returns `false` if the lease is lost. */
+  /** Restarts its duration. Returns `false` if the lease is lost or was released. */
   readonly extend: Effect.Effect<boolean, TokenStoreError>
   /** Releases it before it expires. */
   readonly release: Effect.Effect<void, TokenStoreError>

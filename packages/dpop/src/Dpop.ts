@@ -94,7 +94,7 @@ export const make = (
         bind: (options) => {
           const { endpoint, transformClient = unchanged } = options
           const request = endpoint?.request ?? TokenRequest.specification
-          const { authentication = "the client id and secret", identity } = request
+          const { identity } = request
           return {
             ...options,
             transformClient: (client: HttpClient.HttpClient) =>
@@ -104,8 +104,6 @@ export const make = (
               request: {
                 ...request,
                 tokenType: "DPoP",
-                authentication:
-                  `${authentication}, and the DPoP proof (its key and the clock)`,
                 identity: Redacted.isRedacted(identity)
                   ? Redacted.make(ownIdentity(Redacted.value(identity)))
                   : ownIdentity(identity)

@@ -228,7 +228,7 @@ describe("a 401 because of the proof", () => {
     deepStrictEqual(
       new Set(yield* problemsOf(emulator)),
       new Set([
-        "iat is not within 25 s before and 15 s after the time here."
+        "iat is more than 25 s old or 15 s ahead by the emulator's clock."
       ])
     )
   })
@@ -245,7 +245,7 @@ test.live("a token request with a wrong clock fails with the advice to check it"
   assert.strictEqual(error._tag, "TokenRefusedError")
   assert.include(
     error.message,
-    "check the client id and secret, and the DPoP proof (its key and the clock)."
+    "check the DPoP proof: its key, the clock, and whether the options are bound to a key."
   )
 })
 

@@ -11,9 +11,9 @@ import * as Redacted from "effect/Redacted"
 
 /**
  * Returns a function for `TokenRequest.clientAssertion`, which reads the file at each attempt, so the platform may
- * replace it at any time. Until then, each attempt sends the same assertion, so the server must accept it again. White
- * space around it is removed. `acquire` fails with `CredentialsError` if the file is missing, unreadable or empty. The
- * error contains neither the content nor the path.
+ * replace it at any time. Until the file is replaced, each attempt sends the same assertion, so the server must accept
+ * it more than once. White space around the assertion is removed. `acquire` fails with `CredentialsError` if the file
+ * is missing, unreadable or empty. The error contains neither the content nor the path.
  *
  * @example
  * ```ts

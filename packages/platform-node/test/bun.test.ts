@@ -40,11 +40,9 @@ const recordFetch = Effect.map(
   ({ urls }) => urls
 )
 
-describe("on Bun, which replaces undici by a stub", () => {
-  test.live("NodeStoreAuth and PromiseStoreAuth use fetch", function*() {
-    yield* pretendBun
-    const { url } = yield* startStore
-    const requested = yield* recordFetch
+/** Calls the API with a client of Effect and with the promise API, each with a token of its own. */
+const callWithBoth = (url: string) =>
+  Effect.gen(function*() {
     const { client } = yield* NodeStoreAuth.make(at(url))
     const response = yield* client.get("/orders")
     deepStrictEqual(yield* response.json, authorized)
@@ -54,9 +52,25 @@ describe("on Bun, which replaces undici by a stub", () => {
       authorized
     )
     yield* Effect.promise(dispose)
+  })
+
+describe("on Bun, which replaces undici by a stub", () => {
+  test.live("NodeStoreAuth and PromiseStoreAuth use fetch", function*() {
+    yield* pretendBun
+    const { url } = yield* startStore
+    const requested = yield* recordFetch
+    yield* callWithBoth(url)
     const paths = ["/v1/oauth/accesstoken", "/orders"]
-    const expected = [...paths, ...paths].map((path) => `${url}${path}`)
-    deepStrictEqual(requested, expected)
+    deepStrictEqual(requested, [...paths, ...paths].map((path) => `${url}${path}`))
+  })
+
+  test.live("a fetch that is replaced after the first requests sends the next ones", function*() {
+    yield* pretendBun
+    const { url } = yield* startStore
+    yield* callWithBoth(url)
+    const requested = yield* recordFetch
+    yield* callWithBoth(url)
+    assert.lengthOf(requested, 4)
   })
 
   test.live.each<readonly [name: string, http: NodeHttp.Options]>([

@@ -194,7 +194,7 @@ describe("NodeHttp decodes responses", () => {
     const { url } = yield* listen(server)
     const error = yield* Effect.flip(Effect.provide(get(url), NodeHttp.layer(http)))
     assert(HttpClientError.isHttpClientError(error))
-    assert.include(inspect(error.cause), "The body of the response is not valid gzip")
+    assert.include(inspect(error.cause), "The body of the response cannot be decoded as gzip")
   })
 })
 

@@ -10,5 +10,5 @@ afterAll(() => {
     env[name] !== before[name]
   )
   assert.isTrue(process.env === env, "a test replaced process.env")
-  deepStrictEqual(changed, [], "tests left other variables than they found")
+  deepStrictEqual(changed, [], "tests changed these variables and did not restore them")
 })

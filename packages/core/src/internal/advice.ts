@@ -82,7 +82,9 @@ export const ofRefusal = (
       if (/^(unauthorized_client|invalid_grant)$/.test(code)) {
         return `check ${client}, and ${permission}`
       }
-      if (code === "invalid_dpop_proof") return `check ${client}`
+      if (code === "invalid_dpop_proof") {
+        return "check the DPoP proof: its key, the clock, and whether the options are bound to a key"
+      }
       return `check ${authUrl}, and ${parameters} if it has any`
     case "RateLimited":
       return "send fewer requests"

@@ -25,10 +25,10 @@ export interface Ending {
 }
 
 /**
- * When a token with this start expires. One that the endpoint returned again keeps its known end: `expires_in` is in
- * whole seconds, so that it would expire up to a second too early, while the endpoint still returns it with an
- * `expires_in` of zero. Both ends are times of the monotonic clock, because the wall clock may have moved since the
- * last one.
+ * Returns the token, and when it expires if its lifetime began at `start`. A token that the endpoint returned again
+ * keeps the end that is known from before: `expires_in` is in whole seconds, so that it would expire up to a second too
+ * early, while the endpoint still returns it with an `expires_in` of zero. Both ends are times of the monotonic clock,
+ * because the wall clock may have moved since the last one.
  */
 export const endingOf = (
   token: AccessToken,

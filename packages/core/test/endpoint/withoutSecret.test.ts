@@ -147,7 +147,7 @@ describe("clientAssertion", () => {
     const error = yield* Effect.flip(acquire(FakeClient.make(FakeClient.token), { request }))
     assert.strictEqual(
       error.message,
-      "The clientAssertion cannot be read from its file: check the configuration and what provides it."
+      "The clientAssertion cannot be read from its file: check the configuration of the assertion."
     )
   })
 

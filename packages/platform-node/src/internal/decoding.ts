@@ -70,7 +70,9 @@ const start = (
   const resume = controller.resume.bind(controller)
   let trailers: Parameters<On["onResponseEnd"]>[1] | undefined
   const fail = (cause: Error) => {
-    const error = new Error(`The body of the response is not valid ${codings}`, { cause })
+    const error = new Error(`The body of the response cannot be decoded as ${codings}`, {
+      cause
+    })
     // After its end, a request can no longer be aborted.
     if (trailers === undefined) controller.abort(error)
     else handler.onResponseError(controller, error)

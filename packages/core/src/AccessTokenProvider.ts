@@ -213,6 +213,8 @@ export const layer = (
  * Like `layer`, with options from the configuration: one `Config` for all options, or one for each. Fails with Effect's
  * `ConfigError` when a variable is missing or unreadable.
  *
+ * Each option is a `Config`: pass plain values to `layer`, or wrap them with `Config.succeed`.
+ *
  * @example
  * ```ts
  * import { AccessTokenProvider } from "@store-api/core"

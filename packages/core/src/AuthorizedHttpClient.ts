@@ -258,6 +258,8 @@ export const layer = (
  * `layer` with options from the configuration: a `Config` for each option or one for all. Also fails with Effect's
  * `ConfigError` if a variable is missing or invalid.
  *
+ * Each option is a `Config`: pass plain values to `layer`, or wrap them with `Config.succeed`.
+ *
  * @example
  * ```ts
  * import { AuthorizedHttpClient } from "@store-api/core"

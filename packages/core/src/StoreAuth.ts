@@ -391,6 +391,8 @@ export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
  * `layer` with options from the configuration: one `Config` of all options, or a record with a `Config` for each. The
  * default is `config()`. Also fails with Effect's `ConfigError` if a variable is missing or invalid.
  *
+ * Each option is a `Config`: pass plain values to `layer`, or wrap them with `Config.succeed`.
+ *
  * @example
  * ```ts
  * import { FetchHttpClient } from "@effect/platform"
@@ -414,6 +416,8 @@ export const layerConfig = (
 /**
  * `layerShared` with options from the configuration: one `Config` of all options, or a record with a `Config` for each.
  * The default is `config()`. Also fails with Effect's `ConfigError` if a variable is missing or invalid.
+ *
+ * Each option is a `Config`: pass plain values to `layerShared`, or wrap them with `Config.succeed`.
  *
  * @example
  * ```ts

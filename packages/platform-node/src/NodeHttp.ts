@@ -171,6 +171,8 @@ const describeProxy = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
  * Like `layer`, with options from the configuration: one `Config` for all options, or one for each. Also fails with
  * Effect's `ConfigError` when a variable is missing or unreadable.
  *
+ * Each option is a `Config`: pass plain values to `layer`, or wrap them with `Config.succeed`.
+ *
  * @example
  * ```ts
  * import { NodeHttp } from "@store-api/platform-node"

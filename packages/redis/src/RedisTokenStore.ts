@@ -175,6 +175,8 @@ export const layer = (options: Options): Layer.Layer<TokenStore, ConfigurationEr
  * Like `layer`, with options from the configuration: by default the URL from `STORE_API_REDIS_URL`. Also fails with
  * Effect's `ConfigError` when a variable is missing.
  *
+ * Each option is a `Config`: pass plain values to `layer`, or wrap them with `Config.succeed`.
+ *
  * @example
  * ```ts
  * import { RedisTokenStore } from "@store-api/redis"

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { hasEnded, patient } from "@store-api/testing/childProcess"
+import { patient } from "@store-api/testing/childProcess"
 import { freePort } from "@store-api/testing/loopback"
 import { end, untilPrinted } from "@store-api/testing/network"
 import { Effect } from "effect"
@@ -50,6 +50,8 @@ const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_CO
 interface Terminal {
   readonly child: ChildProcess
   output: string
+  /** Set when its output is complete, which may be after its exit. */
+  hasEnded: boolean
 }
 
 const terminals = new Map<string, Terminal>()
@@ -57,7 +59,7 @@ const terminals = new Map<string, Terminal>()
 /** Waits until the program of a terminal has printed this. */
 const waitFor = (terminal: Terminal, expected: RegExp) =>
   Effect.runPromise(
-    untilPrinted(expected, () => terminal.output, () => hasEnded(terminal.child))
+    untilPrinted(expected, () => [terminal.output], () => terminal.hasEnded)
   )
 
 const open = async (
@@ -70,11 +72,12 @@ const open = async (
     cwd: shop,
     env: { ...cleanEnvironment(), ...variables }
   })
-  const terminal = { child, output: "" }
+  const terminal = { child, output: "", hasEnded: false }
   terminals.set(name, terminal)
   const append = (text: Buffer) => terminal.output += text.toString()
   child.stdout.on("data", append)
   child.stderr.on("data", append)
+  child.on("close", () => (terminal.hasEnded = true))
   await waitFor(terminal, isUp)
 }
 

@@ -24,7 +24,7 @@ export interface ChildProcess {
   readonly kill: Effect.Effect<void>
 }
 
-export const hasEnded = (child: NodeChildProcess) =>
+const hasEnded = (child: NodeChildProcess) =>
   child.exitCode !== null || child.signalCode !== null
 
 /** Starts a process that runs this file, and kills it when the scope closes. */

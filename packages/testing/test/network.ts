@@ -30,17 +30,22 @@ export const until = <E, R>(
       ? Effect.void
       : Effect.dieMessage(`This did not hold within ${patience}: ${description}`))
 
-/** Waits until a program has printed this. If it ends without, or takes too long, the failure shows its whole text. */
+/**
+ * Waits until a program has printed this to one of its outputs. If it ends without, or takes too long, the failure
+ * shows all that it has printed.
+ */
 export const untilPrinted = (
   expected: RegExp,
-  text: () => string,
+  outputs: () => ReadonlyArray<string>,
   hasEnded: () => boolean
 ): Effect.Effect<void> => {
-  const isPrinted = () => expected.test(text())
+  const isPrinted = () => outputs().some((text) => expected.test(text))
   return Effect.flatMap(
     holdsInTime(Effect.sync(() => isPrinted() || hasEnded())),
     () =>
-      isPrinted() ? Effect.void : Effect.dieMessage(`It did not print ${expected}:\n${text()}`)
+      isPrinted()
+        ? Effect.void
+        : Effect.dieMessage(`It did not print ${expected}:\n${outputs().join("\n")}`)
   )
 }
 

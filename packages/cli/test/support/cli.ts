@@ -218,7 +218,7 @@ export const start = (
       shows: (text) =>
         untilPrinted(
           text,
-          () => `${stdout.text}${stderr.text}`,
+          () => [stdout.text, stderr.text],
           () => fiber.unsafePoll() !== null
         ),
       end: Effect.gen(function*() {

@@ -92,7 +92,7 @@ export const startProcess = (
       shows: (text: RegExp) =>
         untilPrinted(
           text,
-          () => Buffer.concat([...stdout, ...stderr]).toString("utf8"),
+          () => [stdout, stderr].map((chunks) => Buffer.concat(chunks).toString("utf8")),
           () => ended
         ),
       type: (keys: string) => Effect.sync(() => void child.stdin.write(keys)),
